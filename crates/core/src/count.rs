@@ -35,13 +35,13 @@ pub struct Instructions {
     pub kernel: u64,
 }
 
-/// What a function executed. In programs, libraries and modules, the file's name follows
-/// that of the function: `memcpy [libc.so.6]`.
+/// Instructions and calls of a function. In programs, libraries and modules, the file's name
+/// follows the function's name: `memcpy [libc.so.6]`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FunctionCount {
     pub name: String,
     pub instructions: u64,
-    /// How often it was entered.
+    /// How often the function was entered.
     pub calls: u64,
 }
 
@@ -63,7 +63,7 @@ pub struct Executed {
 /// Splits what the plugin wrote into records, one per counted region.
 ///
 /// # Errors
-/// What is wrong with it.
+/// Fails with what is wrong with the bytes.
 fn records(mut bytes: &[u8]) -> Result<Vec<&[u8]>, String> {
     let mut records = Vec::new();
     while !bytes.is_empty() {
@@ -90,7 +90,7 @@ fn word(bytes: &[u8], index: usize) -> u64 {
 /// functions, and `programs` the files that the guest has.
 ///
 /// # Errors
-/// What is wrong with it.
+/// Fails with what is wrong with the bytes.
 pub fn executed(bytes: &[u8], symbols: &Symbols, programs: &Programs) -> Result<Executed, String> {
     let records = records(bytes)?;
     let record = match records.as_slice() {
@@ -142,24 +142,25 @@ pub struct CommandCount {
     pub kernel: String,
     /// The release that the kernel reports.
     pub kernel_release: String,
-    /// Instructions of the run in the middle; of an even number of runs, the smaller one.
+    /// Instructions of the median run; of an even number of runs, the smaller of the two in the
+    /// middle.
     pub instructions: Instructions,
     pub minor_faults: u64,
     pub major_faults: u64,
-    /// Largest minus smallest total, as a share of the one in the middle.
+    /// Largest minus smallest total, as a share of the median total.
     pub spread: f64,
     pub runs: Vec<Instructions>,
-    /// Functions of the run in the middle.
+    /// Functions of the median run.
     pub functions: Vec<FunctionCount>,
-    /// If the runs do not agree: the largest count of each function minus the smallest, those
-    /// that vary most first.
+    /// For runs that do not agree: the largest count of each function minus the smallest. The
+    /// functions that vary most come first.
     pub varying: Vec<VaryingFunction>,
     /// Instructions by function of each run, in the order of `runs`.
     #[serde(skip)]
     by_function: Vec<BTreeMap<String, u64>>,
 }
 
-/// One run, and its page faults.
+/// One run with its page faults.
 #[derive(Debug, Clone, Default)]
 pub struct CountedRun {
     pub executed: Executed,
@@ -169,7 +170,7 @@ pub struct CountedRun {
 }
 
 impl CommandCount {
-    /// Sums up at least one run.
+    /// Summarises the runs of a command under a kernel, at least one.
     pub fn new(command: String, kernel: String, mut runs: Vec<CountedRun>) -> Self {
         runs.sort_by_key(|run| run.executed.instructions.total);
         let totals = runs.iter().map(|run| run.executed.instructions).collect();
@@ -207,8 +208,8 @@ impl CommandCount {
         [counts().min(), counts().max()].map(Option::unwrap_or_default)
     }
 
-    /// Returns system calls by name, those with most calls first. Their functions have this
-    /// prefix on x86-64 (arch/x86/include/asm/syscall_wrapper.h).
+    /// Returns system calls by name, those with most calls first. On x86-64, all functions of
+    /// system calls have the same prefix (arch/x86/include/asm/syscall_wrapper.h).
     pub fn system_calls(&self) -> Vec<(&str, u64)> {
         let calls = self.functions.iter().filter_map(|one| {
             let name = one.name.strip_prefix("__x64_sys_")?;
@@ -225,7 +226,7 @@ impl CommandCount {
         self.spread <= AGREEMENT
     }
 
-    /// Returns the ratio of its instructions to those of another command.
+    /// Returns the ratio of this command's instructions to those of another command.
     pub fn factor(&self, reference: &Self) -> f64 {
         self.instructions.total as f64 / reference.instructions.total as f64
     }

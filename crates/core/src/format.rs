@@ -124,8 +124,8 @@ pub fn value(value: f64, unit: &str) -> String {
     }
 }
 
-/// Removes its name from the reason why a counter could not be opened, so that counters with
-/// the same reason can be listed together.
+/// Removes a counter's name from the reason why it could not be opened, so that counters with the
+/// same reason can be listed together.
 pub fn unnamed(reason: &str, counter: &str) -> String {
     reason.replace(&format!(" counter {counter}:"), " counter:")
 }
@@ -159,7 +159,7 @@ const fn scale(factor: f64, unit: &'static str) -> Scale {
     }
 }
 
-// Ascending; the first is also used for everything smaller.
+// Scales in ascending order. The first one also shows all smaller values.
 const DURATIONS: &[Scale] = &[
     scale(1.0, "ns"),
     scale(1e3, "µs"),
@@ -182,7 +182,7 @@ const RATES: &[Scale] = &[
 ];
 const COSTS: &[Scale] = &[
     scale(1e-3, "ps/B"),
-    // A tenth of a nanosecond per byte is 10 GB/s, and still shown as nanoseconds.
+    // 0.1 ns per byte is 10 GB/s; such values are still shown in nanoseconds.
     Scale {
         from: 0.1,
         factor: 1.0,
@@ -261,7 +261,7 @@ fn rounded(value: f64) -> f64 {
 }
 
 fn significant_decimals(value: f64) -> usize {
-    // Rounding first: 9.996 has no more decimals than 10.0.
+    // Rounds first: 9.996 has no more decimals than 10.0.
     let wanted = SIGNIFICANT_DIGITS - 1 - magnitude(rounded(value));
     usize::try_from(wanted).unwrap_or(0).min(MAX_DECIMALS)
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Shown with every time of an emulated guest.
+/// Note that is shown with every time of an emulated guest.
 pub const EMULATED: &str =
     "emulated, not judged: times under TCG are those of QEMU's translator, not of a CPU";
 
@@ -18,20 +18,20 @@ pub enum Reason {
     Emulated,
     /// A counter could not be opened; the message is that of the probe.
     NoCounter { message: String },
-    /// No trial of the run has a metric.
+    /// No trial of the run has the metric.
     NotRecorded { metric: String },
-    /// No block has a trial of each of these.
+    /// No block has a trial of each of the sides.
     NoCommonBlock { sides: String },
     /// The claim compares machines by a fact, which one run cannot do.
     OneMachine { fact: String },
     /// Trials of the treatment failed one after another; the message is the last one's.
     GivenUp { failures: usize, message: String },
-    /// Whatever else, in the words of the part that found it.
+    /// Any other reason, in the words of the code that found it.
     Other { message: String },
 }
 
 impl Reason {
-    /// The message of a trial or a part of the machine that it repeats.
+    /// Returns the message, of a trial or of a part of the machine, that the reason repeats.
     pub fn message(&self) -> Option<&str> {
         match self {
             Self::NoCounter { message }
@@ -62,7 +62,7 @@ impl fmt::Display for Reason {
             Self::OneMachine { fact } => write!(
                 f,
                 "one machine cannot show whether machines differ by {fact}; \
-                 toll fleet report judges it"
+                 toll fleet report judges the claim"
             ),
             Self::GivenUp { failures, message } => {
                 write!(f, "given up after {failures} failures: {message}")

@@ -2,11 +2,11 @@
 
 /// Replaces characters that control a terminal or reorder a line.
 ///
-/// Experiment files, host names and error messages are other people's text. A
-/// terminal obeys escape sequences in it (C0 and C1 controls, DEL), and
-/// Unicode's bidirectional controls can make a line read differently from its
-/// content ("Trojan Source", Boucher and Anderson 2021). Each becomes U+FFFD; line
-/// breaks and tabs become a space, since every caller shows one line.
+/// Experiment files, host names and error messages are other people's text. A terminal obeys escape
+/// sequences in such text (C0 and C1 controls, DEL), and Unicode's bidirectional controls can make
+/// a line read differently from its content ("Trojan Source", Boucher and Anderson 2021). Each such
+/// character becomes U+FFFD; line breaks and tabs become a space, since every caller shows one
+/// line.
 pub fn sanitize(text: &str) -> String {
     text.chars().map(safe).collect()
 }
@@ -28,8 +28,9 @@ fn is_command(character: char) -> bool {
     is_bidirectional || character.is_control()
 }
 
-/// Escapes such characters in a JSON document. JSON itself requires that only for the
-/// C0 controls. Outside of strings the document has none of them except line breaks.
+/// Escapes the characters that [`sanitize`] replaces, in a JSON document. JSON itself requires that
+/// only for the C0 controls. Outside of strings, the document has no such characters except line
+/// breaks.
 pub fn plain_json(text: String) -> String {
     let is_plain = |c: char| c == '\n' || !is_command(c) && !matches!(c, '\u{2028}' | '\u{2029}');
     if text.chars().all(is_plain) {
@@ -40,7 +41,7 @@ pub fn plain_json(text: String) -> String {
         if is_plain(character) {
             plain.push(character)
         } else {
-            // All of them are in the Basic Multilingual Plane.
+            // All these characters are in the Basic Multilingual Plane.
             plain.push_str(&format!("\\u{:04x}", u32::from(character)))
         }
     }

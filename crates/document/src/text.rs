@@ -34,8 +34,8 @@ impl Paint {
     }
 }
 
-/// Lines for a terminal, each of parts with one colour. Parts may be text from others:
-/// [`Text::show`] makes them safe when the lines leave the program.
+/// Lines for a terminal. A line consists of parts, and each part has one colour. Parts may be text
+/// from others: [`Text::show`] makes them safe when the lines leave the program.
 #[derive(Debug, Clone, Default)]
 pub struct Text(Vec<Vec<(Paint, String)>>);
 
@@ -160,8 +160,8 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// Where to break a word that is longer than a line: after the last character that
-/// joins parts of a name, if that fills half of the line.
+/// Where to break a word that is longer than a line: after the last character that joins parts of a
+/// name, if this fills at least half of the line.
 fn break_within(line: &str) -> usize {
     let joint = line.rfind(['-', '.', '/', '_', '=', ',', ':']);
     match joint {
@@ -189,8 +189,8 @@ pub fn paragraph(text: &str, indent: usize, paint: Paint, style: Style) -> Text 
     Text(wrap(text, width).into_iter().map(indented).collect())
 }
 
-/// Returns a line that fits unchanged. Wraps a longer one, with further lines indented
-/// deeper than the first.
+/// Returns a line unchanged if it fits. Wraps a longer line, and indents its further lines deeper
+/// than the first.
 pub fn fold(line: &str, style: Style) -> Text {
     if columns(line) <= style.width {
         return Text::line(line, Paint::Plain);
@@ -253,7 +253,7 @@ fn fit(text: &str, style: Style) -> String {
 /// One column of a [`table`].
 pub struct Column {
     pub title: String,
-    /// Whether numbers line up at the right.
+    /// Whether the column has numbers, which line up at the right.
     pub is_number: bool,
 }
 
@@ -273,15 +273,15 @@ impl Column {
     }
 }
 
-/// A row of a [`table`]: its cells and the lines that explain it below.
+/// A row of a [`table`]: its cells, and lines of explanation below the cells.
 pub struct Row {
-    /// One text for each column.
+    /// Cells of the row, one text for each column.
     pub cells: Vec<String>,
-    /// Paint of the first cell.
+    /// Colour of the first cell.
     pub paint: Paint,
-    /// The subject of the row, shown below it.
+    /// The subject of the row, shown below the cells.
     pub text: Option<String>,
-    /// Explanations, indented below that.
+    /// Explanations, shown below the subject and indented.
     pub below: Vec<String>,
 }
 
@@ -317,8 +317,8 @@ pub fn table(columns_of: &[Column], rows: &[Row], style: Style) -> Text {
     text
 }
 
-/// Returns the widths of columns. The first may be narrower than its cells; `None` if the
-/// others leave it too little room.
+/// Returns the widths of columns. The first column may be narrower than its cells. `None` if the
+/// other columns leave the first one too little room.
 pub fn widths(columns_of: &[Column], rows: &[Row], style: Style) -> Option<Vec<usize>> {
     let width_of = |index: usize| {
         let cells = rows.iter().filter_map(|row| row.cells.get(index));
@@ -350,7 +350,7 @@ fn explained(row: &Row, style: Style) -> Text {
     text.chain(below).collect()
 }
 
-/// One row: the first cell wraps, and the others are on its first line.
+/// One row: the first cell may wrap, and the other cells are on the first line of the row.
 fn line(
     columns_of: &[Column],
     cells: &[String],

@@ -9,7 +9,7 @@ use crate::claim::model::{Estimate, TreatmentSummary};
 use toll_core::plan::trees::benchmark_name;
 
 /// Writes the JSON that github-action-benchmark reads as `customSmallerIsBetter`, or as
-/// `customBiggerIsBetter` if more is better; see its README.
+/// `customBiggerIsBetter` if more is better; see that action's README.
 pub fn github_action_benchmark(run: &Run) -> Result<String, String> {
     let entry = |(name, median): (String, Estimate)| {
         json!({

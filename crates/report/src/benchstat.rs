@@ -7,9 +7,9 @@ use super::series;
 use crate::claim::Run;
 use crate::claim::model::{Analysis, Better};
 
-/// Lists the metrics that Go's programs know, with their unit there and the number of our units in
-/// it. benchstat converts nanoseconds to seconds, but not 0 ns, which would then get a separate
-/// table; so the catalogue gives times that may be 0 in seconds.
+/// Lists the metrics that Go's programs know, each with its unit there and the number of our units
+/// in one of those. benchstat converts nanoseconds to seconds, except 0 ns, which would get a
+/// separate table. So the catalogue gives times that may be 0 in seconds.
 fn units() -> Vec<(&'static str, &'static str, f64)> {
     let units = METRICS.iter().filter_map(|metric| {
         let (unit, base_units) = metric.benchstat?;
@@ -80,7 +80,7 @@ const GO_ARCHITECTURE: &str = if cfg!(target_arch = "x86_64") {
     "arm64"
 };
 
-/// The experiment's metric as a unit; `None` if it is a common one.
+/// The experiment's metric as a unit; `None` if Go's programs know the metric.
 fn own_unit(analysis: &Analysis) -> Option<String> {
     let metric = &analysis.primary_metric;
     let is_common = units().iter().any(|(name, ..)| name == metric);

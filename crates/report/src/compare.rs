@@ -122,7 +122,7 @@ fn changes(comparisons: &[RunComparison], title: &str, style: Style) -> Text {
     text
 }
 
-/// One treatment by all metrics, the first of which decides.
+/// One treatment by all metrics. The first metric decides the colour.
 fn changes_of(index: usize, shown: &[&RunComparison]) -> Row {
     let main = &shown[0].ratios[index];
     let mut row = Row::new(vec![main.label.clone()]);
@@ -284,13 +284,13 @@ fn medians(sides: &[Side], style: Style) -> Text {
         table(&columns, &rows, style)
     };
     if sides.iter().any(|side| side.runs().len() > 1) {
-        let note = "for several runs: the geometric mean of their medians, and their range";
+        let note = "for several runs: the geometric mean and the range of their medians";
         body += paragraph(note, 0, Paint::Dim, style);
     }
     heading(&format!("Medians, {}", metrics.join(" and ")), style) + body
 }
 
-/// The label with all levels, as a short label leaves out factors that vary in one run only.
+/// The label with all levels. A short label would leave out factors that vary in only one run.
 fn label(treatment: &TreatmentSummary) -> String {
     if treatment.levels.is_empty() {
         return treatment.label.clone();

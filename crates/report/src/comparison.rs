@@ -26,8 +26,8 @@ pub fn metrics(run: &Run) -> Vec<&str> {
     metrics
 }
 
-/// Builds the table of treatments by a run's metrics, the first of which decides; for a
-/// run with many comparisons, the list of differences.
+/// Builds the table of treatments by a run's metrics, or the list of differences of a run with
+/// many comparisons. The first metric decides the relation of a treatment to the reference.
 pub fn table(run: &Run) -> ComparisonTable {
     let (analysis, metrics) = (&run.analysis, &metrics(run)[..]);
     let limit = run.stored.experiment.run.regression_limit;
@@ -105,8 +105,8 @@ fn is_compared(analysis: &Analysis, metric: &str) -> bool {
     comparisons.any(|one| one.metric == metric && one.is_judged)
 }
 
-/// The median of a metric, with an interval for the first metric, and its change if
-/// treatments are compared by it.
+/// Returns the median of a metric, with an interval for the first metric. The change follows if
+/// treatments are compared by the metric.
 fn cells(
     treatment: &TreatmentSummary,
     metric: &str,
@@ -189,7 +189,7 @@ fn sentence(analysis: &Analysis) -> Option<String> {
     Some(sentences.join(" "))
 }
 
-/// Names what kept commands off their CPUs, if it took a good part of their time.
+/// Names what kept commands off their CPUs, if that took a good part of the commands' time.
 fn why_time_scatters(analysis: &Analysis, treatment: usize) -> Option<String> {
     const GOOD_PART: f64 = 0.1;
     let metric = &analysis.primary_metric;

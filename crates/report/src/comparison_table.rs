@@ -6,8 +6,8 @@ use crate::claim::model::Relation;
 
 #[derive(Debug, Serialize)]
 pub struct ComparisonTable {
-    /// Titles: the treatment, then for each metric its median and, if the
-    /// treatments are compared by it, the change.
+    /// Titles of the columns: the treatment, then the median of each metric. The change follows a
+    /// median if treatments are compared by the metric.
     pub columns: Vec<String>,
     /// Number of columns at the end whose metrics the user did not name.
     pub unnamed_columns: usize,
@@ -25,7 +25,7 @@ pub struct ComparisonRow {
     pub label: String,
     /// Marks of footnotes, `[a][b]`.
     pub marks: String,
-    /// One for each column but the first.
+    /// Cells, one for each column but the first.
     pub cells: Vec<String>,
     /// Relation to the reference by the first metric.
     pub relation: Option<Relation>,

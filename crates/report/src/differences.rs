@@ -12,8 +12,8 @@ use crate::format;
 /// Most functions shown for each difference.
 const FUNCTIONS_SHOWN: usize = 10;
 
-/// Lists the differences, largest first. The footnotes count the comparisons that show
-/// none or, with a limit, those on each side of it.
+/// Lists the differences, largest first. The footnotes count the comparisons without a difference
+/// or, with a limit, the comparisons on each side of the limit.
 pub fn list(analysis: &Analysis, limit: Option<f64>) -> ComparisonTable {
     let judged = judged(analysis);
     let mut differing = judged.clone();
@@ -71,8 +71,8 @@ fn row(one: &Comparison, analysis: &Analysis) -> ComparisonRow {
     }
 }
 
-/// Returns one line for each function that contributes to a difference, and one for the
-/// rest of it.
+/// Returns one line for each function that contributes to a difference, and one line for the rest
+/// of the difference.
 pub(super) fn functions(one: &FunctionDifferences) -> Vec<String> {
     let whole = one.difference.value;
     let line = |function: &FunctionDifference| {
@@ -83,7 +83,7 @@ pub(super) fn functions(one: &FunctionDifferences) -> Vec<String> {
     let mut lines: Vec<String> = one.listed.iter().take(FUNCTIONS_SHOWN).map(line).collect();
     if let more @ 1.. = one.listed.len().saturating_sub(FUNCTIONS_SHOWN) {
         lines.push(format!(
-            "and {} (--json)",
+            "and {}, which --json lists",
             words::plural(more, "more function")
         ));
     }
@@ -190,7 +190,7 @@ fn cpu_time_would_decide(
     (past + below > 0).then(|| {
         format!(
             "CPU time would decide {} of {} undecided: {past} past the limit, {below} below it; \
-             gate on it (--metric cpu_ns) if these programs compute, not if they wait",
+             judge by CPU time (--metric cpu_ns) if these programs compute, not if they wait",
             past + below,
             sides.len()
         )
@@ -210,7 +210,7 @@ fn waiting_got_longer(judged: &[&Comparison], analysis: &Analysis, limit: f64) -
     (!longer.is_empty()).then(|| {
         format!(
             "waiting, which CPU time leaves out, got longer: {} past the limit; --metric \
-             duration_ns,cpu_ns gates on both",
+             duration_ns,cpu_ns judges by both times",
             longer.join("; ")
         )
     })
@@ -263,8 +263,8 @@ fn reach(ratio: &Estimate) -> f64 {
     away(ratio.low).max(away(ratio.high))
 }
 
-/// Sums up all comparisons by the main metric. Given a limit, it leaves out the counts:
-/// then the side of the limit is what matters.
+/// Sums up all comparisons by the main metric. With a limit, it leaves out the counts, because then
+/// only the side of the limit matters.
 fn sentence(overall: &Overall, limit: Option<f64>) -> String {
     let Overall { new, base, .. } = overall;
     let (what, longer) = match overall.metric.as_str() {

@@ -156,7 +156,7 @@ fn noise(analysis: &Analysis, markup: Markup) -> Option<String> {
     table(&columns, analysis.twins.iter().map(row), markup)
 }
 
-/// Returns `None` if there are no rows.
+/// Writes a table under a heading; `None` if there are no rows.
 fn table(
     columns: &[Column],
     rows: impl Iterator<Item = Vec<String>>,

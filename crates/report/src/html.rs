@@ -96,8 +96,7 @@ pub fn fault(error: Error) -> anyhow::Error {
     )
 }
 
-/// Escapes every value and replaces its control characters, so that no template can
-/// forget to.
+/// Escapes every value and replaces its control characters, so that no template can forget this.
 fn escape_and_sanitize(out: &mut Output, state: &mut State, value: &Value) -> Result<(), Error> {
     match value.as_str() {
         Some(text) if !value.is_safe() => {

@@ -36,7 +36,7 @@ struct FirstResult {
     parameters: BTreeMap<String, String>,
 }
 
-/// Schema 2, likewise (`export/json.rs` of hyperfine 2.0).
+/// Schema 2: members in hyperfine's order and with its types (`export/json.rs` of hyperfine 2.0).
 #[derive(Serialize)]
 struct SecondDocument {
     schema_version: u32,
@@ -116,7 +116,7 @@ const ARCHITECTURE: &str = if cfg!(target_arch = "x86_64") {
     "aarch64"
 };
 
-/// hyperfine's names of counters, and ours.
+/// hyperfine's names of counters, and our names.
 const COUNTERS: [(&str, &str); 5] = [
     ("cpu_cycles", "counter.cycles"),
     ("instructions", "counter.instructions"),
@@ -125,7 +125,7 @@ const COUNTERS: [(&str, &str); 5] = [
     ("branch_misses", "counter.branch-misses"),
 ];
 
-/// hyperfine's names of metrics in its order, and ours.
+/// hyperfine's names of metrics and our names, in hyperfine's order.
 fn metrics() -> impl Iterator<Item = (&'static str, &'static str)> {
     let own = METRICS.iter();
     let own = own.filter_map(|metric| Some((metric.hyperfine?, metric.name)));
@@ -256,7 +256,7 @@ fn number(value: f64, unit: Option<&str>) -> Option<serde_json::Number> {
     }
 }
 
-/// Returns `None` if there are no values.
+/// Summarises the values of a metric; `None` if there are no values.
 fn summary(name: &str, values: &[f64]) -> Option<Summary> {
     (!values.is_empty()).then(|| Summary {
         unit: unit(name),
@@ -285,8 +285,8 @@ fn exit_codes(series: &Series<'_>) -> Vec<Option<i32>> {
     trials.map(|trial| Some(status(trial))).collect()
 }
 
-/// The name of a treatment: its command's name with placeholders filled in, if that
-/// name contains all varying parameters; otherwise its label.
+/// Returns the name of a treatment. This is its command's name with placeholders filled in, if that
+/// name contains all varying parameters; otherwise it is the treatment's label.
 fn label(series: &Series<'_>, experiment: &Experiment) -> String {
     let named = series.treatment.levels.get(COMMAND);
     let fills_all = |text: &str| varying(experiment).all(|name| text.contains(&placeholder(name)));
@@ -296,8 +296,8 @@ fn label(series: &Series<'_>, experiment: &Experiment) -> String {
     }
 }
 
-/// The command line with its placeholders filled in; the name of a treatment that has
-/// no command.
+/// Returns the command line with its placeholders filled in. A treatment without a command has its
+/// name instead.
 fn command(series: &Series<'_>, experiment: &Experiment) -> String {
     match template(series, experiment) {
         Some((_, template)) => filled(template, series),

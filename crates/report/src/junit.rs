@@ -118,7 +118,10 @@ fn compared(one: &Comparison, analysis: &Analysis, limit: f64) -> Case {
         figures: format!("{new} over {old}: {change}{noise}; {blocks}"),
         result: match one.regression(analysis, limit) {
             Regression::Yes => {
-                let message = format!("{change}, wholly past {}", format::percent(past));
+                let message = format!(
+                    "{change}: the interval lies wholly past {}",
+                    format::percent(past)
+                );
                 CaseResult::Failed(message, "regression")
             }
             Regression::Undecided => {

@@ -6,7 +6,7 @@ use toll_document::text::Column;
 /// A markup language.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Markup {
-    /// As GitHub renders it.
+    /// Markdown as GitHub renders it.
     Markdown,
     AsciiDoc,
     /// Emacs' Org mode.
@@ -109,7 +109,7 @@ impl Markup {
 /// Escapes text for GitHub, which renders HTML and ends a cell at a pipe.
 fn markdown(text: &str) -> String {
     let mut escaped = String::new();
-    // At the start of a line these make lists and underline headings.
+    // At the start of a line, these characters make lists and underline headings.
     if text.starts_with(['-', '+', '=']) {
         escaped.push('\\');
     }
@@ -137,7 +137,7 @@ fn asciidoc(text: &str) -> String {
     let mut before = ' ';
     for character in text.chars() {
         let is_plain = match character {
-            // AsciiDoc replaces two of them, or one before `>`.
+            // AsciiDoc replaces two of these characters in a row, or one before `>`.
             '-' | '.' => before != character,
             _ => {
                 !character.is_ascii() || character.is_alphanumeric() || " ,/%?".contains(character)

@@ -20,7 +20,7 @@ pub(super) struct Place {
     pub text: String,
     /// Whether the text is the name of a claim or a program.
     pub is_name: bool,
-    /// Verdict on this machine; empty for what is not judged.
+    /// Verdict on this machine; empty if the place is not judged.
     pub verdict: String,
 }
 

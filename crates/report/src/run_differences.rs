@@ -5,7 +5,7 @@ use toll_document::text::{Column, Paint, Row, Text, heading, paragraph, table};
 
 use crate::claim::work::Difference;
 
-/// The differences in the runs' work, which matter more than those of the machines.
+/// The differences in the runs' work, which matter more than differences of the machines.
 pub(super) fn different_work(names: &[String], work: &[Difference], style: Style) -> Text {
     if work.is_empty() {
         return Text::default();
@@ -17,7 +17,7 @@ pub(super) fn different_work(names: &[String], work: &[Difference], style: Style
     text + paragraph(caution, 0, Paint::Red, style)
 }
 
-/// The differences between runs with these names other than their work.
+/// The differences between runs with these names, except differences in their work.
 pub(super) fn machines(
     names: &[String],
     work: &[Difference],

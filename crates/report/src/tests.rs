@@ -222,10 +222,10 @@ fn a_claim_on_time_unfolds_into_what_went_with_it() {
     let page = html::page(&[sample]).unwrap();
     assert_eq!(page.matches("<details class=\"with\">").count(), 2);
     for shown in [
-        "with it: instructions 0.330, system time 0.516, minor faults 3.00, 2 more",
+        "metrics: instructions 0.330, system time 0.516, minor faults 3.00, 2 more",
         "<li>major faults <span class=\"muted\">64 over 0</span></li>",
         "the same within 1 %: dtlb-read-misses, peak memory",
-        "with it: nothing else that was measured differs",
+        "metrics: nothing else that was measured differs",
     ] {
         assert!(page.contains(shown), "{shown}");
     }

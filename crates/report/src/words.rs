@@ -31,7 +31,8 @@ pub fn symbol(outcome: Outcome) -> &'static str {
     }
 }
 
-/// The sign of a claim's verdict: double if the error rate of the whole run bounds it.
+/// The sign of a claim's verdict. The sign is double if the error rate of the whole run bounds the
+/// verdict.
 pub fn sign(verdict: &Verdict) -> &'static str {
     match (verdict.outcome, verdict.is_family_wise()) {
         (Outcome::Supported, true) => "✔✔",
@@ -201,8 +202,8 @@ pub fn counts<'a>(verdicts: impl IntoIterator<Item = &'a Verdict>) -> String {
     }
 }
 
-/// States how many of several experiments with verdicts have a wrong one, since each has its own
-/// error rate. `None` for a single experiment, whose verdicts state it themselves.
+/// States how many of several experiments have a wrong verdict, since each experiment has its own
+/// error rate. `None` for a single experiment, whose report states its error rate itself.
 pub fn wrong_verdicts(experiments: usize) -> Option<String> {
     let mean = ALPHA * experiments as f64;
     let share = format::percent(ALPHA);
@@ -248,8 +249,8 @@ pub fn unit<'a>(metrics: &'a BTreeMap<String, Metric>, name: &str) -> &'a str {
     metrics.get(name).map_or("", |metric| metric.unit.as_str())
 }
 
-/// The ratio of the two sides of a claim in one metric, with its interval:
-/// `0.16 [0.15, 0.17]`; the two values if they have no ratio.
+/// The ratio of the two sides of a claim in one metric, with its interval: `0.16 [0.15, 0.17]`. If
+/// there is no ratio, the two values.
 fn side_by_side(sides: &SideBySide, metrics: &BTreeMap<String, Metric>) -> String {
     let value = |value| format::value(value, unit(metrics, &sides.metric));
     let both = || format!("{} over {}", value(sides.of), value(sides.to));
@@ -261,7 +262,7 @@ fn side_by_side(sides: &SideBySide, metrics: &BTreeMap<String, Metric>) -> Strin
 
 const NONE_DIFFERS: &str = "nothing else that was measured differs";
 
-/// Lists the metrics that differ along with time and those that do not, in one line.
+/// Lists in one line the metrics that differ along with time, and the metrics that do not differ.
 pub fn explanatory_metrics(found: &ExplanatoryMetrics, analysis: &Analysis) -> String {
     let differing = found.differing.iter().map(|sides| {
         let compared = side_by_side(sides, &analysis.metrics);
@@ -373,7 +374,7 @@ pub fn guest_line(guest: &GuestSummary) -> String {
     let mut parts = vec![
         format!("guest: {kernel}"),
         accelerator,
-        // A guest that counts instructions has fewer than requested.
+        // A guest that counts instructions has fewer vCPUs than requested.
         plural(cpus, "vCPU"),
         format!("{} memory", level("memory")),
     ];

@@ -23,28 +23,28 @@ pub(crate) const VALUES_MIN: usize = 10;
 const OUTLYING: f64 = 0.1;
 /// The median of the absolute value of a standard normal value.
 const NORMAL_MEDIAN: f64 = 0.674_489_750_196_081_7;
-/// Rounds, first for the centre alone, then for centre and variance. A further round changes the
-/// centre by less than 1 % of its error.
+/// Number of rounds, spent first on the centre alone, then on centre and variance. A further round
+/// changes the centre by less than 1 % of its error.
 const CENTRE_ROUNDS: u32 = 15;
 const VARIANCE_ROUNDS: u32 = 5;
-/// Bisections of the range of a variance, to one part in a million.
+/// Number of bisections of the range of a variance, to one part in a million.
 const HALVINGS: u32 = 40;
 
-/// The weight of each value in addition to that of its variance, and the corrections that these
-/// weights require.
+/// A weight for each value, in addition to the weight by its variance, and the corrections that
+/// these weights require.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Biweights {
     pub weights: Vec<f64>,
-    /// The expected weighted sum of squares is this times its degrees of freedom.
+    /// Expected weighted sum of squares per degree of freedom.
     pub square: f64,
-    /// The variance of the weighted mean is this over its sum of weights.
+    /// Variance of the weighted mean, times the sum of weights.
     pub variance: f64,
     /// Effective number of values.
     pub count: f64,
 }
 
 impl Biweights {
-    /// Returns the same weight, 1, for all values.
+    /// Returns weights of 1 for all values.
     fn equal(count: usize) -> Self {
         Self {
             weights: vec![1.0; count],
@@ -101,8 +101,8 @@ impl Biweights {
     }
 }
 
-/// Returns the variance between values at which half of them are as near to the centre as half of
-/// normal values are; 0 if they are nearer even without it.
+/// Returns the variance between values at which the median distance from the centre, in standard
+/// deviations, is that of normal values. 0 if this distance is smaller even without a variance.
 fn between_by_median(values: &[f64], errors: &[f64], centre: f64) -> f64 {
     let is_too_small = |between: f64| {
         let distance = |(value, error): (&f64, &f64)| {

@@ -3,7 +3,7 @@
 use crate::interval::assert_confidence;
 use crate::student::ln_gamma;
 
-/// Bisections of a range: after these a double does not change any more.
+/// Number of bisections of a range. After these, a double does not change any more.
 const HALVINGS: u32 = 60;
 
 /// Returns the value below which chi-squared stays with a probability. The degrees of freedom need
@@ -38,7 +38,7 @@ fn chi_squared_cdf(x: f64, freedom: f64) -> f64 {
     }
     let (shape, x) = (freedom / 2.0, x / 2.0);
     let front = (shape * x.ln() - x - ln_gamma(shape)).exp();
-    // Each of the two converges fast on its own side of the mean.
+    // The series converges fast below the mean, the continued fraction above it.
     if x < shape + 1.0 {
         front * series(shape, x)
     } else {

@@ -3,7 +3,7 @@
 /// Time as `calls · per_call + bytes · per_byte`, in the unit of the times to which it was fitted.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CostModel {
-    /// Time that each call costs, however much it moves; at least 0.
+    /// Time that each call costs, whatever the number of bytes; at least 0.
     pub per_call: f64,
     /// Time that each byte costs; at least 0.
     pub per_byte: f64,
@@ -26,8 +26,8 @@ impl CostModel {
 /// time². Otherwise the largest transfers would outweigh the small ones, which show the cost of a
 /// call. Each slice has one entry per point; `time` may be in any unit.
 ///
-/// Neither cost may be negative. If the unconstrained fit makes one negative, that one is 0 and
-/// the other is fitted alone. For two variables this is all of algorithm NNLS in Lawson and
+/// Neither cost may be negative. If the unconstrained fit makes one cost negative, that cost is 0
+/// and the other is fitted alone. For two variables, this is the whole algorithm NNLS of Lawson and
 /// Hanson, "Solving least squares problems" (1974).
 ///
 /// Returns `None` for fewer than two points, for points that cannot separate the two costs (the
@@ -65,7 +65,7 @@ pub fn fit_cost_model(calls: &[f64], bytes: &[f64], time: &[f64]) -> Option<Cost
 
 /// Returns the `a, b ≥ 0` that bring `a · u + b · v` closest to a vector of ones.
 fn non_negative_solution(u: &[f64], v: &[f64]) -> Option<(f64, f64)> {
-    /// Sine of the angle between the columns below which they count as the same direction.
+    /// Sine of the angle between two columns below which the columns count as the same direction.
     const SINE_MIN: f64 = 1e-9;
     let (uu, vv) = (dot(u, u), dot(v, v));
     if uu == 0.0 || vv == 0.0 {
@@ -82,7 +82,7 @@ fn non_negative_solution(u: &[f64], v: &[f64]) -> Option<(f64, f64)> {
     let b = q.iter().sum::<f64>() / qq;
     let alone_a = u.iter().sum::<f64>() / uu;
     let a = alone_a - b * slope;
-    // Not both can be negative: the counts are not, and the target is positive.
+    // At most one cost is negative: no count is negative, and the target is positive.
     if a < 0.0 {
         Some((0.0, v.iter().sum::<f64>() / vv))
     } else if b < 0.0 {

@@ -8,11 +8,11 @@ use crate::signed_rank::joint_interval;
 /// estimates over the blocks ([`hodges_lehmann`]). It is interpolated linearly in the logarithm of
 /// the level, because sizes are chosen in powers.
 ///
-/// The result is the first level if the first value is already at or below zero. It is infinity if
-/// no value is: the crossing is beyond the measured levels.
+/// The result is the first level if the first value is already at or below zero. The result is
+/// infinity if no value is at or below zero: the crossing is beyond the measured levels.
 ///
-/// The intervals of all levels hold jointly. The interval of the crossing extends from where their
-/// lower ends first fall to zero to where their upper ends do: every curve between the ends
+/// The intervals of all levels hold jointly. The interval of the crossing begins where their lower
+/// ends first fall to zero, and ends where their upper ends do. Every curve between the ends
 /// crosses there.
 ///
 /// [`hodges_lehmann`]: crate::hodges_lehmann

@@ -85,8 +85,8 @@ pub fn decide(interval: &Interval, region: Region) -> Decision {
 ///
 /// It is the smaller of the two-sided p-values for support and for refutation. Each of these is
 /// twice the one-sided signed-rank p-value for a border of the region, and twice the larger one if
-/// two borders must hold. The counts of Walsh averages are strict or not exactly as the
-/// comparisons in [`decide`] are, so the two also agree on ties and borders.
+/// two borders must hold. Walsh averages are counted with the same strict and non-strict
+/// comparisons as in [`decide`], so both functions also agree on ties and borders.
 ///
 /// # Panics
 /// If there are no values, one is not finite, or a border of the region is NaN or in the wrong
@@ -95,7 +95,7 @@ pub fn decide(interval: &Interval, region: Region) -> Decision {
 /// [`hodges_lehmann`]: crate::hodges_lehmann
 pub fn decision_p(values: &[f64], region: Region) -> f64 {
     let walsh = WalshAverages::new(values);
-    // An end of the interval is beyond a border if few enough averages are not.
+    // An end of the interval is beyond a border if few enough Walsh averages are not.
     let count = match region.check() {
         Region::Below(border) => walsh.count_at_least(border).min(walsh.count_below(border)),
         Region::Above(border) => walsh.count_at_most(border).min(walsh.count_above(border)),

@@ -4,17 +4,17 @@
 /// other block. The two factors of a strategy have a mean of 1.
 const STRATEGIES: [[f64; 3]; 2] = [[0.7, 1.95, 0.05], [0.3, 1.5, 0.5]];
 
-/// Returns the natural logarithm of an e-value against the hypothesis that the median is not
-/// beyond a border, given that `beyond` of `blocks` blocks are beyond it.
+/// Returns the natural logarithm of an e-value, given that `beyond` of `blocks` blocks are beyond a
+/// border. It is evidence against the hypothesis that the median is not beyond the border.
 ///
-/// It is a test martingale (Waudby-Smith and Ramdas, "Estimating means of bounded random variables
-/// by betting", JRSS B 86 (2024), where the variable is whether a block is beyond the border). If
-/// each block is beyond it with a probability of at most 1/2, regardless of the earlier blocks,
-/// the mean of the e-value is at most 1 at any stopping time. So it reaches 1/α with a probability
-/// of at most α (Ville 1939), and so does the product of the e-values of several runs.
+/// The e-value is a test martingale (Waudby-Smith and Ramdas, "Estimating means of bounded random
+/// variables by betting", JRSS B 86 (2024), where the variable is whether a block is beyond the
+/// border). If each block is beyond it with a probability of at most 1/2, regardless of the earlier
+/// blocks, the mean of the e-value is at most 1 at any stopping time. So it reaches 1/α with a
+/// probability of at most α (Ville 1939), and so does the product of the e-values of several runs.
 ///
-/// The first strategy gains most if all blocks agree: 5 of 5 give 22. The second loses less if one
-/// block does not.
+/// Two strategies are mixed. The first gains most if all blocks agree: 5 of 5 give an e-value of
+/// 22. The second loses less if one block does not.
 ///
 /// # Panics
 /// If `beyond` exceeds `blocks`.

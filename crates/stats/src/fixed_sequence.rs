@@ -7,10 +7,10 @@ use crate::test_step::{TestStep, UNTESTED, check};
 /// assays: a-priori ordered hypotheses" (1995)). Returns one step per p-value, in the order of the
 /// input. `order` lists indices of p-values; a hypothesis that it omits is not tested.
 ///
-/// The order may come from the same values if the p-values are exact for every order. Those of
-/// signed ranks are, given the absolute values (Kropf, Läuter, Eszlinger, Krohn and Paschke,
-/// "Nonparametric multiple test procedures with data-driven order of hypotheses and with weighted
-/// hypotheses", Journal of Statistical Planning and Inference 125 (2004)).
+/// The order may come from the same values if the p-values are exact for every order. The p-values
+/// of signed ranks are exact for every order, given the absolute values (Kropf, Läuter, Eszlinger,
+/// Krohn and Paschke, "Nonparametric multiple test procedures with data-driven order of hypotheses
+/// and with weighted hypotheses", Journal of Statistical Planning and Inference 125 (2004)).
 ///
 /// # Panics
 /// If a p-value is outside 0 to 1, `alpha` is not strictly between 0 and 1, or `order` has an

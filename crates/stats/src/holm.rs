@@ -8,7 +8,7 @@ use crate::test_step::TestStep;
 /// order of the input. The probability of rejecting any true hypothesis is at most `alpha`,
 /// however the tests depend on each other.
 ///
-/// It is Tarone's procedure for p-values that can be arbitrarily small.
+/// For p-values that can be arbitrarily small, Tarone's procedure is the same.
 ///
 /// # Panics
 /// If a p-value is outside 0 to 1, or `alpha` is not strictly between 0 and 1.

@@ -5,9 +5,9 @@
 pub struct Interval {
     /// The point estimate.
     pub estimate: f64,
-    /// Lower end; negative infinity if it is beyond the measured range.
+    /// Lower end of the interval; negative infinity if beyond the measured range.
     pub low: f64,
-    /// Upper end; infinity if it is beyond the measured range.
+    /// Upper end of the interval; infinity if beyond the measured range.
     pub high: f64,
     /// Coverage that the null distribution achieves, as a share of 1. An interval of too few
     /// values has less than requested; see [`Interval::reaches`].
@@ -49,8 +49,8 @@ impl Interval {
     }
 }
 
-/// Rounding error of `1 - (1 - level)`: an interval requested at exactly the confidence that
-/// another one achieved must be the same interval.
+/// Rounding error of `1 - (1 - level)`. An interval requested at exactly the confidence that
+/// another interval achieved must be the same interval.
 pub(crate) const CONFIDENCE_SLACK: f64 = 4.0 * f64::EPSILON;
 
 /// Checks a confidence.

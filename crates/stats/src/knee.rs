@@ -8,17 +8,18 @@ use crate::walsh::WalshAverages;
 /// The smallest level whose throughput is at least `1 - tolerance` of the highest one. From there
 /// on, a larger level gains nothing of interest.
 ///
-/// That is the question when a buffer size must be chosen. Kneedle (Satopää and others, "Finding a
-/// 'kneedle' in a haystack", ICDCS workshops 2011) answers another one: where the curve bends
-/// most. That place depends on the range of measured levels and on their scale.
+/// This level is of interest when a buffer size must be chosen. Kneedle (Satopää and others,
+/// "Finding a 'kneedle' in a haystack", ICDCS workshops 2011) answers another question: where the
+/// curve bends most. That place depends on the range of measured levels and on their scale.
 ///
 /// The method compares every two levels by their ratio, estimated over the blocks. The interval
-/// extends from the first level that is not shown to fall short of another one to the first that
-/// is shown to fall short of none. The knee itself is skipped only if one of its ratios is outside
-/// of its interval. An earlier level is taken only if its ratio to the level that it falls short
-/// of is outside of its interval. So for each end only as many intervals as there are other levels
-/// must hold jointly, not one for each pair (Hsu, "Simultaneous confidence intervals for all
-/// distances from the 'best'", Annals of Statistics 9 (1981), makes the same saving).
+/// extends from the first level that is not shown to fall short of another one to the first that is
+/// shown to fall short of none. The knee itself is skipped only if one of its ratios is outside of
+/// that ratio's interval. An earlier level is taken only if its ratio to the level that it falls
+/// short of is outside of that ratio's interval. So for each end only as many intervals as there
+/// are other levels must hold jointly, not one for each pair (Hsu, "Simultaneous confidence
+/// intervals for all distances from the 'best'", Annals of Statistics 9 (1981), makes the same
+/// saving).
 ///
 /// The ends are levels. If the last level is one of them, the curve may still be rising there: the
 /// knee is at that level or beyond.
@@ -82,7 +83,7 @@ impl Knee {
         };
         Interval {
             estimate: self.estimate,
-            // An upper end is high enough if as many averages as its rank are.
+            // An upper end is high enough if as many averages as its rank are high enough.
             low: first(&|below| count - below >= rank),
             high: first(&|below| below < rank),
             confidence: (1.0 - others * null.two_sided(rank - 1)).max(0.0),

@@ -4,11 +4,11 @@
 //! [`hodges_lehmann`] estimates the centre with an exact interval. [`decide`] turns the interval
 //! into a [`Decision`] on a claim. [`decision_p`] gives the same decision as a p-value, so that
 //! [`holm()`] can guard a family of claims. [`Looks`] determines when a run may end;
-//! [`stopped_interval`] and [`stopped_decision_p`] are for a run that did. [`ln_e_value`] is
-//! evidence that is valid at any stopping time and multiplies across runs. [`shift`] compares two
-//! samples that were not drawn together, [`Welch`] two samples of few values. [`RandomEffects`]
-//! pools the values of many machines, and [`Moderator`] tests whether a fact explains how they
-//! differ.
+//! [`stopped_interval`] and [`stopped_decision_p`] are for a run that ended at a look.
+//! [`ln_e_value`] is evidence that is valid at any stopping time and multiplies across runs.
+//! [`shift`] compares two samples that were not drawn together, [`Welch`] two samples of few
+//! values. [`RandomEffects`] pools the values of many machines, and [`Moderator`] tests whether a
+//! fact explains how they differ.
 //!
 //! Architecture invariant: every function here depends on its arguments alone.
 //! The crate reads no file, no clock and no environment, and has no

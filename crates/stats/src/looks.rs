@@ -2,7 +2,7 @@
 
 use crate::normal::normal_quantile;
 
-/// The looks of a run that may end at any of them, depending on what it sees there.
+/// The looks of a run. At each look, the run may end, depending on its results so far.
 ///
 /// A run that stops at the first look that decides may err at each of them (Armitage, McPherson
 /// and Rowe, "Repeated significance tests on accumulating data", JRSS A 132 (1969)). So the looks
@@ -23,17 +23,17 @@ pub struct Looks {
     pub last: usize,
 }
 
-/// One of the looks of a run, reduced to the facts on which its error depends.
+/// One of the looks of a run, reduced to the facts on which the look's error depends.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Look {
     /// Number of looks that share an error in equal parts, including this one.
     sharing: usize,
-    /// Their share of the whole error.
+    /// Share of the whole error that the looks counted in `sharing` have together.
     share: f64,
 }
 
-/// Correlation of the statistics of neighbouring looks: √(4/5), since that of
-/// sums over m and n blocks is √(m/n).
+/// Correlation of the statistics of neighbouring looks: √(4/5), since the correlation of sums over
+/// m and n blocks is √(m/n).
 const CORRELATION: f64 = 0.894_427_190_999_915_9;
 
 impl Looks {
@@ -88,9 +88,10 @@ impl Look {
     /// Returns the one-sided error of all looks together for a statistic that passes this look
     /// with probability `tail` if there is no effect; at most 1.
     ///
-    /// For looks A₁ to Aₖ that share an error, the probability of passing any is at most the sum
-    /// of P(Aᵢ) minus the sum of P(Aᵢ₋₁ and Aᵢ) (Hunter, "An upper bound for the probability of a
-    /// union", Journal of Applied Probability 13 (1976); Worsley, Biometrika 69 (1982)).
+    /// For looks A₁ to Aₖ that share an error, the probability of passing any of them is at most
+    /// the sum of P(Aᵢ) minus the sum of P(Aᵢ₋₁ and Aᵢ) (Hunter, "An upper bound for the
+    /// probability of a union", Journal of Applied Probability 13 (1976); Worsley, Biometrika 69
+    /// (1982)).
     pub fn error(&self, tail: f64) -> f64 {
         let further = (self.sharing - 1) as f64;
         let any = if further == 0.0 || tail <= 0.0 || tail >= 0.5 {
@@ -120,10 +121,10 @@ impl Look {
     }
 }
 
-/// Returns the probability that two standard normal values with this [`CORRELATION`] are both
-/// above `z`, which a single one is with probability `tail` (Drezner and Wesolowsky, "On the
-/// computation of the bivariate normal integral", Journal of Statistical Computation and
-/// Simulation 35 (1990)), by Simpson's rule.
+/// Returns the probability that two standard normal values with this [`CORRELATION`] are both above
+/// `z`, by Simpson's rule (Drezner and Wesolowsky, "On the computation of the bivariate normal
+/// integral", Journal of Statistical Computation and Simulation 35 (1990)). A single value is above
+/// `z` with probability `tail`.
 fn both_above(z: f64, tail: f64) -> f64 {
     const STEPS: usize = 16;
     let step = CORRELATION.asin() / STEPS as f64;

@@ -16,14 +16,14 @@ const ROUNDING: f64 = 1e-9;
 
 /// How well the levels of a fact, a moderator of the effect, separate values.
 ///
-/// It is a permutation test of the ranks. The statistic is a distance of the levels' mean ranks in
-/// terms of each level's own variance (Brunner, Dette and Munk, "Box-type approximations in
-/// nonparametric factorial designs", Journal of the American Statistical Association 92 (1997)).
-/// It is compared with its values when values are assigned to levels at random. Because it is
-/// studentised, the test keeps its level even if values of one level vary more than those of
-/// another (Neubert and Brunner, "A studentized permutation test for the non-parametric
-/// Behrens-Fisher problem", Computational Statistics and Data Analysis 51 (2007)). Because it uses
-/// ranks, it also keeps its level if some values are outlying. The test finds a difference if
+/// This is a permutation test of the ranks. The statistic is a distance between the levels' mean
+/// ranks, in terms of each level's own variance (Brunner, Dette and Munk, "Box-type approximations
+/// in nonparametric factorial designs", Journal of the American Statistical Association 92 (1997)).
+/// The statistic is compared with those for random assignments of values to levels. Because the
+/// statistic is studentised, the test keeps its level even if values of one level vary more than
+/// those of another (Neubert and Brunner, "A studentized permutation test for the non-parametric
+/// Behrens-Fisher problem", Computational Statistics and Data Analysis 51 (2007)). Because the test
+/// uses ranks, it also keeps its level if some values are outlying. The test finds a difference if
 /// values of one level tend to be larger than those of another.
 ///
 /// The standard errors of the values are not used. Weights by them would differ between levels if
@@ -134,7 +134,8 @@ fn shuffle(ranks: &mut [f64], stratum: &[usize], rng: &mut Rng) {
 
 /// How far apart the mean ranks of levels are.
 struct Distance {
-    /// Sum of squares about their mean, each divided by its own variance.
+    /// Sum of the squared distances of mean ranks from their mean, each divided by the level's own
+    /// variance.
     statistic: f64,
     explained: f64,
 }

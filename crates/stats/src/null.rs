@@ -14,8 +14,8 @@ const EXACT_VALUES_MAX: usize = 300;
 /// few milliseconds, for each of a run's treatments.
 const EXACT_PAIRS_MAX: usize = 1600;
 
-/// The distribution of a whole number between 0 and `largest`, symmetric about half of that. Where
-/// a table would be too expensive it is normal, with a continuity correction.
+/// The distribution of a whole number between 0 and `largest`, symmetric about half of `largest`.
+/// Where a table would be too expensive, the distribution is normal, with a continuity correction.
 pub(crate) struct Null {
     largest: usize,
     tail: Tail,
@@ -30,9 +30,9 @@ enum Tail {
 }
 
 impl Null {
-    /// Returns the distribution of the sum of ranks 1 to n, each of which a fair coin includes
-    /// (Wilcoxon, "Individual comparisons by ranking methods", Biometrics Bulletin 1 (1945);
-    /// recursion as in Hollander, Wolfe and Chicken (2014), section 3.1).
+    /// Returns the distribution of the sum of ranks 1 to n, where a fair coin decides whether each
+    /// rank is included (Wilcoxon, "Individual comparisons by ranking methods", Biometrics Bulletin
+    /// 1 (1945); recursion as in Hollander, Wolfe and Chicken (2014), section 3.1).
     pub(crate) fn signed_rank(values: usize) -> Self {
         Self {
             largest: values * (values + 1) / 2,

@@ -9,9 +9,9 @@ use crate::signed_rank::interval_rank;
 /// statistics (Thompson, "On confidence ranges for the median", Annals of Mathematical Statistics
 /// 7 (1936); David and Nagaraja, "Order statistics" (2003), section 7.1).
 ///
-/// It is valid for every continuous distribution, symmetric or not, and covers at least as often
-/// with ties. The result has the achieved confidence. Too few values for the requested confidence
-/// give the interval from minimum to maximum, with the lower confidence 1 - 2¹⁻ⁿ.
+/// The interval is valid for every continuous distribution, symmetric or not, and covers at least
+/// as often with ties. The result has the achieved confidence. Too few values for the requested
+/// confidence give the interval from minimum to maximum, with the lower confidence 1 - 2¹⁻ⁿ.
 ///
 /// # Panics
 /// If there are no values, one is NaN, or `confidence` is not strictly between 0 and 1.

@@ -1,6 +1,7 @@
 //! Weighted means and the variance between values.
 
-/// Most rounds of Newton's method. Each at least doubles the variance or is nearly the last.
+/// Most rounds of Newton's method. Each round at least doubles the variance, or is nearly the last
+/// round.
 const ROUNDS_MAX: u32 = 300;
 
 /// Values that are weighted by their variances and by further weights.
@@ -53,10 +54,10 @@ impl<'a> Pool<'a> {
         }
     }
 
-    /// Returns the variance with which the sum of squares equals `sum`; 0 if it is no larger even
-    /// without a variance. Newton's method starts from 0. The sum is convex in the variance, so
-    /// the method never goes too far (`DerSimonian` and Kacker, "Random-effects model for
-    /// meta-analysis of clinical trials: an update", Contemporary Clinical Trials 28 (2007)).
+    /// Returns the variance with which the sum of squares equals `sum`; 0 if the sum of squares is
+    /// no larger even without a variance. Newton's method starts from 0. The sum is convex in the
+    /// variance, so the method never goes too far (`DerSimonian` and Kacker, "Random-effects model
+    /// for meta-analysis of clinical trials: an update", Contemporary Clinical Trials 28 (2007)).
     pub fn between_variance(&self, sum: f64) -> f64 {
         let mut between = 0.0;
         for _ in 0..ROUNDS_MAX {

@@ -3,13 +3,13 @@
 use crate::Interval;
 use crate::interval::assert_confidence;
 
-/// Bisections of the range 0 to 1: after these a double does not change any more.
+/// Number of bisections of the range 0 to 1. After these, a double does not change any more.
 const HALVINGS: u32 = 60;
 
 /// Returns the share of `count` in `trials`, 0 to 1, with its exact interval (Clopper and Pearson,
 /// "The use of confidence or fiducial limits illustrated in the case of the binomial", Biometrika
-/// 26 (1934)). It covers at least as often as `confidence`, and markedly more often for few
-/// trials.
+/// 26 (1934)). The interval covers the true share at least as often as `confidence`, and markedly
+/// more often for few trials.
 ///
 /// # Panics
 /// If there are no trials, `count` exceeds `trials`, or `confidence` is not strictly between 0

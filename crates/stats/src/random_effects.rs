@@ -10,13 +10,13 @@ use crate::pool::Pool;
 const VALUES_MIN: usize = 3;
 /// Number of points at which the confidence distribution of the variance is evaluated.
 const POINTS: u32 = 60;
-/// Bisections of the range of a quantile.
+/// Number of bisections of the range of a quantile.
 const HALVINGS: u32 = 60;
 /// An error below this share of the largest value counts as this share, so that equal values
 /// without an error also have a mean.
 const ERROR_MIN: f64 = 1e-9;
-/// Share of its degrees of freedom that the variance keeps if values are weighted. By simulation:
-/// with all of them, 95 % intervals of 10 values cover only 92 % to 94 %.
+/// Share of its degrees of freedom that the variance keeps if values are weighted. In simulations
+/// with all degrees of freedom, 95 % intervals of 10 values cover only 92 % to 94 %.
 const ROBUST_FREEDOM: f64 = 0.8;
 
 /// A random-effects model: the true values vary about a centre with a variance, and each value is
@@ -27,24 +27,24 @@ const ROBUST_FREEDOM: f64 = 0.8;
 /// the weighted sum of squares equals its degrees of freedom.
 ///
 /// **What the intervals cover.** The confidence interval covers the centre of the values that are
-/// not outlying, and the prediction interval covers the true value of a further one that is not.
-/// Among ten or more values, those far from the others lose their weight (Tukey's biweight). Among
-/// fewer, all count, since an outlying one cannot be recognised. The intervals are then wide
-/// enough for one.
+/// not outlying, and the prediction interval covers the true value of a further value that is not
+/// outlying. Among ten or more values, those far from the others lose their weight (Tukey's
+/// biweight). Fewer values all count, since no outlying value can be recognised among them. The
+/// intervals are then wide enough to allow for one.
 ///
 /// **Which method.** With the variance fixed at its estimate, Hartung and Knapp's interval ("A
 /// refined method for the meta-analysis of controlled clinical trials with binary outcome",
 /// Statistics in Medicine 20 (2001)) covers 91 % with 5 values whose errors differ ninefold. The
 /// prediction interval of Higgins, Thompson and Spiegelhalter ("A re-evaluation of random-effects
 /// meta-analysis", Journal of the Royal Statistical Society A 172 (2009)) covers 84 % with 20
-/// values that vary half as much as their errors, because the estimate is often 0. If it is never
-/// narrower than with the known errors, the first interval covers 93 % and more, but the second
-/// has no such remedy. So both intervals are taken over the confidence distribution of the
-/// variance instead, which follows from the generalised sum of squares (Viechtbauer, "Confidence
-/// intervals for the amount of heterogeneity in meta-analysis", Statistics in Medicine 26 (2007);
-/// Nagashima, Noma and Furukawa, "Prediction intervals for random-effects meta-analysis: a
-/// confidence distribution approach", Statistical Methods in Medical Research 28 (2019)). With
-/// equal errors far below the variance they are Student's intervals.
+/// values that vary half as much as their errors, because the estimate is often 0. The first
+/// interval covers 93 % and more if it is never made narrower than with the known errors. The
+/// second interval has no such remedy. So both intervals are taken over the confidence distribution
+/// of the variance instead, which follows from the generalised sum of squares (Viechtbauer,
+/// "Confidence intervals for the amount of heterogeneity in meta-analysis", Statistics in Medicine
+/// 26 (2007); Nagashima, Noma and Furukawa, "Prediction intervals for random-effects meta-analysis:
+/// a confidence distribution approach", Statistical Methods in Medical Research 28 (2019)). With
+/// equal errors far below the variance, the intervals are those of Student.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RandomEffects {
     /// The centre.

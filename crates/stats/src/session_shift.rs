@@ -7,17 +7,17 @@ use crate::student::student_quantile;
 /// Most treatments whose variances are simply pooled.
 const FEW: usize = 4;
 
-/// Returns the difference that, with a confidence, none of several treatments exceeds between two
-/// further runs. `treatments` has one series per treatment with one value per run in it, the
+/// Returns the difference between two further runs that, with the given confidence, none of several
+/// treatments exceeds. `treatments` has one series per treatment with one value per run in it, the
 /// logarithm of the median; all series are from the same runs. All treatments are assumed to vary
 /// equally.
 ///
 /// A run shifts its treatments together (a heated machine), or each one separately (its memory
 /// layout). With few treatments, the pooled variance gets the runs - 1 degrees of freedom that it
 /// has in the first case, and the error is divided among the treatments as in the second
-/// (Bonferroni; Dunn, "Multiple comparisons among means", JASA 56 (1961)). With many treatments
-/// that would be too wide. Then the means of the runs show the shared part of a shift, and the
-/// residuals show the rest; each of the two gets half of the error.
+/// (Bonferroni; Dunn, "Multiple comparisons among means", JASA 56 (1961)). With many treatments,
+/// the result would be too wide. Then the means of the runs show the shared part of a shift, and
+/// the residuals show the rest; each of the two gets half of the error.
 ///
 /// # Panics
 /// If there are no treatments, fewer than two runs, treatments with different numbers of runs, or

@@ -32,8 +32,7 @@ pub fn hodges_lehmann(values: &[f64], confidence: f64) -> Interval {
     let null = Null::signed_rank(values.len());
     let count = averages.len();
     let rank = interval_rank(count, 1.0 - confidence, |t| null.two_sided(t));
-    // Only three averages are needed by rank, and selection finds them in linear time without a
-    // full sort.
+    // Only three averages are needed, and selection finds these in linear time without a full sort.
     let (below, upper, above) = averages.select_nth_unstable_by(count / 2, f64::total_cmp);
     let upper = *upper;
     let lower = match count % 2 {
@@ -76,7 +75,7 @@ pub fn signed_rank_p(values: &[f64]) -> f64 {
 
 /// Like [`hodges_lehmann`], for one of `count` intervals of equally many values that hold jointly
 /// with `confidence`, however they depend on each other (Bonferroni; Dunn, "Multiple comparisons
-/// among means", JASA 56 (1961)). The confidence in the result is that of all of them jointly.
+/// among means", JASA 56 (1961)). The confidence in the result is that of all intervals jointly.
 pub(crate) fn joint_interval(values: &[f64], count: usize, confidence: f64) -> Interval {
     assert_confidence(confidence);
     let count = count as f64;

@@ -8,10 +8,10 @@ use crate::walsh::WalshAverages;
 
 /// The largest ratio between two levels, with each ratio estimated over the blocks.
 ///
-/// The lower end is the largest ratio that any pair is shown to have, and 1 if none is shown to
-/// differ. Each of the pairs, in either direction, might be the one that errs, so their intervals
-/// must hold jointly. The upper end errs only if the interval of the pair that is farthest apart
-/// does, so there each interval only has to hold by itself.
+/// The lower end is the largest ratio that any pair is shown to have, and 1 if no pair is shown to
+/// differ. Any pair, in either direction, may err, so the intervals of all pairs must hold jointly.
+/// The upper end errs only if the interval of the pair that is farthest apart errs. So for the
+/// upper end, each interval only has to hold by itself.
 ///
 /// The estimate is the largest of several, so it is too high if the noise is larger than the
 /// differences between the levels.

@@ -81,22 +81,22 @@ impl Staircase {
 }
 
 /// Returns the level at which a curve rises by at least `rise` for the `number`-th time, counted
-/// from 1: the geometric mean of the last level of one plateau and the first level of the next one
-/// in the fit of [`Staircase::rising`] to the medians over blocks. `logs` holds logarithms, with
-/// one series per level and one value per block in it; `rise` is on the same scale. Returns `None`
-/// if the curve has fewer steps.
+/// from 1. The curve is the fit of [`Staircase::rising`] to the medians over blocks. The level is
+/// the geometric mean of the last level of one plateau and the first level of the next one. `logs`
+/// holds logarithms, with one series per level and one value per block in it; `rise` is on the same
+/// scale. Returns `None` if the curve has fewer steps.
 ///
-/// The ends of the interval are such means, too, since no level between the two was measured. The
-/// interval contains every place of the step that the blocks do not exclude, in a staircase of
-/// every number of steps that they do not exclude:
+/// The ends of the interval are such means too, since no level between the two was measured. The
+/// interval contains every place of the step that the blocks do not exclude, for every number of
+/// steps that they do not exclude:
 ///
 /// - A number of steps is too high if one of its steps is shown to rise by less than `rise`. It is
-///   too low if all steps of the next number, and of every number up to it, are shown to rise by
-///   at least `rise`. If even `number` steps are not certain, the upper end is infinite.
+/// too low if all steps of the next number, and of every number up to it, are shown to rise by
+/// at least `rise`. If even `number` steps are not certain, the upper end is infinite.
 /// - A place is excluded if moving the cut by one level is shown to fit better. Between its
-///   neighbouring cuts, the cut of least squared error is the one with the largest mean rise,
-///   weighted by √(k·l/(k + l)) for k levels before and l levels after it. The weighted rise is a
-///   linear combination of the levels, and so has one value per block.
+/// neighbouring cuts, the cut of least squared error is the one with the largest mean rise,
+/// weighted by √(k·l/(k + l)) for k levels before and l levels after it. The weighted rise is a
+/// linear combination of the levels, and so has one value per block.
 ///
 /// Each end errs only if one of `steps + 3` intervals does: the rises of the true number of steps,
 /// one rise of the next number, and the two moves of the true cut. So this many intervals must
@@ -183,7 +183,7 @@ impl Steps {
         (from, to)
     }
 
-    /// Returns the levels at which a step may start; none if there are fewer steps.
+    /// Returns the levels at which step `number` may start; none if there are fewer steps.
     fn places(&self, logs: &[Vec<f64>], number: usize, plateau_min: usize) -> Vec<usize> {
         let Some(own) = self.starts.get(number - 1) else {
             return Vec::new();
@@ -227,7 +227,7 @@ struct Runs {
 
 impl Runs {
     fn new(values: &[f64]) -> Self {
-        // Sums of squares lose digits to a large mean, so it is subtracted.
+        // A large mean costs sums of squares digits, so the mean is subtracted.
         let centre = values.iter().sum::<f64>() / values.len().max(1) as f64;
         let running = |power: i32| {
             let mut sums = vec![0.0];

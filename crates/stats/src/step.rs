@@ -7,12 +7,12 @@ use crate::quantile::mean;
 /// 84 (1989), use 4).
 const FREEDOM: f64 = 4.0;
 
-/// A history in which all versions from one on are higher by a step.
+/// A history in which one version, and all later ones, are higher by a step.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StepModel {
     /// Height of the step, on the scale of the values: a log-ratio if these are logarithms.
     pub height: f64,
-    /// Scale of the noise of one value, on the same scale; above 0.
+    /// Scale of the noise of one value, on the scale of the values; above 0.
     pub noise: f64,
 }
 

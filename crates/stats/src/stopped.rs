@@ -47,7 +47,7 @@ pub fn stopped_decision_p(values: &[f64], region: Region, look: Look) -> f64 {
     over_looks(decision_p(values, region), look)
 }
 
-/// Returns the two-sided error of all looks, given that of one.
+/// Returns the two-sided error of all looks, given that of one look.
 fn over_looks(error: f64, look: Look) -> f64 {
     (2.0 * look.error(error / 2.0)).min(1.0)
 }

@@ -2,7 +2,7 @@
 
 use crate::interval::assert_confidence;
 
-/// Bisections of a range: after these a double does not change any more.
+/// Number of bisections of a range. After these, a double does not change any more.
 const HALVINGS: u32 = 60;
 
 /// Returns the value below which the absolute value of Student's t stays with a probability. The

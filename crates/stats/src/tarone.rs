@@ -8,10 +8,10 @@ use crate::test_step::{TestStep, UNTESTED, ascending, check};
 /// procedure for discrete data", Biometrics 54 (1998)).
 ///
 /// `least` has the least possible p-value of each hypothesis. Below that value a hypothesis cannot
-/// be rejected wrongly, so it does not count there. With M(p) the number of hypotheses that can
-/// have a p-value of at most p, the smallest p-value is rejected if p·M(p) is at most `alpha`;
-/// then the next one among the remaining hypotheses. If all least p-values are 0, it is Holm's
-/// procedure.
+/// be rejected wrongly, so it does not count there. Let M(p) be the number of hypotheses that can
+/// have a p-value of at most p. The smallest p-value is rejected if p·M(p) is at most `alpha`. The
+/// next one is then tested among the remaining hypotheses. If all least p-values are 0, this is
+/// Holm's procedure.
 ///
 /// `least` must not depend on the values that the p-values come from. It may depend on their
 /// number, if that does not depend on the values.

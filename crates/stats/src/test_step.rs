@@ -5,11 +5,11 @@
 pub struct TestStep {
     /// The smallest error rate of the family at which the hypothesis would be rejected.
     pub adjusted_p: f64,
-    /// Whether it is rejected at the family's error rate.
+    /// Whether the hypothesis is rejected at the family's error rate.
     pub rejected: bool,
-    /// The level at which it was tested: an interval of confidence 1 - `level` agrees with
-    /// `rejected`. Hypotheses after the first one that is kept get the level of that one, because
-    /// they are not tested.
+    /// The level at which the hypothesis was tested: an interval of confidence 1 - `level` agrees
+    /// with `rejected`. Hypotheses after the first one that is kept get the level of that one,
+    /// because they are not tested.
     pub level: f64,
 }
 

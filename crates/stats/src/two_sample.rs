@@ -18,11 +18,11 @@ use crate::signed_rank::interval_rank;
 /// ([`Interval::reaches`] detects this).
 ///
 /// Both samples are series in the order in which they were drawn. Autocorrelated values carry less
-/// information than as many independent ones. So the interval is widened about its estimate by
-/// √((1 + ρ) / (1 − ρ)), where ρ is the lag-one autocorrelation of ranks in the series in which it
-/// is larger. It is never narrowed (the effective sample size of a first-order autoregression:
-/// Bayley and Hammersley, "The effective number of independent observations in an autocorrelated
-/// time series", Supplement to the Journal of the Royal Statistical Society 8 (1946)).
+/// information than as many independent ones. So the interval is widened about its estimate by √((1
+/// + ρ) / (1 − ρ)), where ρ is the larger of the two series' lag-one autocorrelations of ranks. The
+/// interval is never narrowed (the effective sample size of a first-order autoregression: Bayley
+/// and Hammersley, "The effective number of independent observations in an autocorrelated time
+/// series", Supplement to the Journal of the Royal Statistical Society 8 (1946)).
 ///
 /// Takes O((m + n) log(m + n)) time.
 ///
@@ -68,7 +68,7 @@ impl Differences {
     }
 
     fn count_at_most(&self, x: f64) -> usize {
-        // As the new value grows, more old ones are too small for it.
+        // As the new value grows, more old values are too small for it.
         let mut first = 0;
         let mut count = 0;
         for new in &self.new {
@@ -112,7 +112,7 @@ fn from_ordinal(ordinal: u64) -> f64 {
     })
 }
 
-/// Above this the series hardly moves, and no factor would be large enough.
+/// Above this autocorrelation, the series hardly moves, and no factor would be large enough.
 const AUTOCORRELATION_MAX: f64 = 0.95;
 
 fn widening(series: &[f64]) -> f64 {

@@ -1,8 +1,8 @@
 //! Walsh averages.
 
 /// All n(n+1)/2 averages of two values, including a value with itself, in no particular order. The
-/// signed-rank statistic for a centre is the number of them above it (Tukey 1949; Hollander, Wolfe
-/// and Chicken, "Nonparametric statistical methods" (2014), section 3.2).
+/// signed-rank statistic for a centre is the number of averages above that centre (Tukey 1949;
+/// Hollander, Wolfe and Chicken, "Nonparametric statistical methods" (2014), section 3.2).
 pub(crate) struct WalshAverages(Vec<f64>);
 
 impl WalshAverages {

@@ -4,13 +4,13 @@ use crate::quantile::{mean, standard_deviation};
 use crate::student::{student_p, student_quantile};
 use crate::{Interval, interval::assert_confidence};
 
-/// How far the mean of one sample is from that of another (Welch, "The generalization of
-/// 'Student's' problem when several different population variances are involved", Biometrika 34
+/// The distance of the mean of one sample from that of another sample (Welch, "The generalization
+/// of 'Student's' problem when several different population variances are involved", Biometrika 34
 /// (1947)).
 ///
 /// The values must be independent and approximately normal, such as the logarithms of the medians
-/// of whole runs. With [`Welch::of_few`] it is valid from 3 values per sample, where no interval
-/// by ranks reaches 95 %.
+/// of whole runs. With [`Welch::of_few`], the method is valid from 3 values per sample, where no
+/// interval by ranks reaches 95 %.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Welch {
     /// Mean of the new sample minus that of the old one.

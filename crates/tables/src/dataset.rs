@@ -1,4 +1,4 @@
-//! The directory of the tables.
+//! Writes the tables of a run into a directory.
 
 use std::fs;
 use std::io;
@@ -11,8 +11,8 @@ use toll_host::machine_id;
 use super::run_tables::tables;
 use super::table::encode;
 
-/// Writes all tables of a run, with its verdicts over comparable runs. `put` puts a file in place
-/// whole. Returns the number of bytes written.
+/// Writes all tables of a run, with its verdicts over comparable runs. `put` puts a whole file in
+/// place at once. Returns the number of bytes written.
 pub fn write(
     directory: &Path,
     run: &Run,

@@ -17,11 +17,11 @@ use toll_system::bounded::{open_bounded, read_bounded};
 use super::dataset::{folder, from_path};
 use super::table::{BYTES_MAX, Row, decode};
 
-/// The run of an experiment on a machine that counts: the newest complete one, or the newest
+/// The run that counts for an experiment on a machine: the newest complete run, or the newest run
 /// if none is complete.
 struct NewestRun {
     run: String,
-    /// Whether it is complete, and when it began; the run with the greatest rank counts.
+    /// Whether the run is complete, and when it began. The run with the greatest rank counts.
     rank: (bool, String),
     platforms: Vec<Platform>,
 }
@@ -35,7 +35,7 @@ pub fn read(directory: &Path) -> anyhow::Result<Vec<FleetMachine>> {
     let newest = newest_runs(directory)?;
     anyhow::ensure!(
         !newest.is_empty(),
-        "cannot report on {}: it has no table of runs; export some with toll export --parquet {0}",
+        "cannot report on {}: it has no table of runs; export runs with toll export --parquet {0}",
         directory.display()
     );
     let mut machines: BTreeMap<String, FleetMachine> = BTreeMap::new();

@@ -14,7 +14,7 @@ use super::table::{Column, Values};
 /// A table's name and columns.
 pub type Table = (&'static str, Vec<Column>);
 
-/// All tables of a run. The table of runs comes last: a run counts once it is there.
+/// All tables of a run. The table of runs comes last: a run counts once this table has it.
 pub fn tables(run: &Run, over: Option<&OverRuns>) -> [Table; 5] {
     [
         ("samples", samples(run)),
@@ -216,7 +216,7 @@ fn optional_text<T: AsRef<str>>(
 }
 
 fn integer(name: &'static str, values: impl IntoIterator<Item = u64>) -> Column {
-    // Sizes of memory are far below the largest.
+    // Sizes of memory are far below the largest signed number.
     let signed = |value| Some(i64::try_from(value).unwrap_or(i64::MAX));
     Column {
         name,

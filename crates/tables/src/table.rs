@@ -85,7 +85,7 @@ fn field(column: &Column) -> Result<TypePtr> {
         .map(Arc::new)
 }
 
-/// Writes a column: the values that are present, and for each row whether it has one.
+/// Writes a column: the values that are present, and for each row whether the row has a value.
 fn write<T: DataType>(
     writer: &mut SerializedColumnWriter<'_>,
     values: &[Option<T::T>],
@@ -121,8 +121,8 @@ pub fn decode(bytes: Vec<u8>) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for row in file.get_row_iter(None)? {
         let row: Row = row?.into_columns().into_iter().collect();
-        // The file's size bounds neither: a dictionary stores a text once for any number of rows,
-        // and a run of equal or missing values takes a few bytes.
+        // The file's size bounds neither rows nor bytes: a dictionary stores a text once for any
+        // number of rows, and a run of equal or missing values takes a few bytes.
         bytes += row.iter().map(cell_bytes).sum::<u64>();
         if bytes > BYTES_MAX || rows.len() as i64 >= ROWS_MAX {
             return Err(too_large());

@@ -8,10 +8,10 @@ use super::{ALPHA, CONFIDENCE, MARGIN_MIN, derived};
 use crate::format;
 use crate::spec::{AdviceKind, AdviceSpec, Derived, DerivedKind, Level, Selector};
 
-/// What a larger buffer must gain, as a share, to be worth its memory.
+/// Gain, as a share, from which a larger buffer is worth its memory.
 const WORTHWHILE: f64 = 0.05;
 
-/// Gives all advice that an experiment asks for and its data allow.
+/// Returns all advice that an experiment asks for and the run's data allow.
 pub(super) fn advise(context: &AnalysisContext) -> Vec<Advice> {
     let mut advice = Vec::new();
     for spec in &context.experiment.advice {
@@ -56,7 +56,7 @@ impl Topic<'_> {
         factor.map_or_else(|| level.text.clone(), |factor| factor.label(level))
     }
 
-    /// Treatments along the factor that have data, best first.
+    /// Returns the treatments along the factor that have data, the best first.
     fn candidates(&self) -> Vec<Candidate> {
         let Some(factor) = self.context.experiment.factor(&self.spec.factor) else {
             return Vec::new();
@@ -88,9 +88,8 @@ impl Topic<'_> {
         candidates
     }
 
-    /// Returns how many times worse a candidate is than another: above 1 is worse, whichever
-    /// side of the metric is better. `None` without a ratio, or with too few blocks for a
-    /// verdict.
+    /// Returns by what factor the candidate `of` is worse than `than`; below 1, it is better.
+    /// `None` without a ratio, or with too few blocks for a verdict.
     fn times_worse(&self, of: &Candidate, than: &Candidate, confidence: f64) -> Option<Interval> {
         let higher = self.context.metric(&self.spec.metric).better == Better::Higher;
         let (of, than) = if higher { (than, of) } else { (of, than) };
@@ -103,7 +102,7 @@ impl Topic<'_> {
         interval.reaches(confidence).then(|| interval.map(f64::exp))
     }
 
-    /// Says how many times worse.
+    /// Puts the interval of `times_worse` into words.
     fn worse(&self, interval: &Interval) -> String {
         let metric = self.context.metric(&self.spec.metric);
         let ratio = Estimate::from(interval);
@@ -124,7 +123,7 @@ impl Topic<'_> {
         )
     }
 
-    /// Compares all others with the best; the comparisons hold simultaneously at 95 %.
+    /// Compares every other level with the best one. The intervals hold simultaneously at 95 %.
     fn best(&self) -> Option<Advice> {
         let candidates = self.candidates();
         let (best, others) = candidates.split_first()?;
@@ -171,8 +170,8 @@ impl Topic<'_> {
         })
     }
 
-    /// Finds the smallest level that loses less than [`WORTHWHILE`] to the best, and whether
-    /// a larger one gains as much. All comparisons are with the best, and hold
+    /// Finds the smallest level that is worse than the best one by less than [`WORTHWHILE`], and
+    /// whether a larger level gains that much. All comparisons are with the best level, and hold
     /// simultaneously.
     fn saturation(&self) -> Option<Advice> {
         let mut candidates = self.candidates();
@@ -213,7 +212,7 @@ impl Topic<'_> {
         let gained = may_gain.map(|one| format!("whether {} gains 5 %", one.label));
         let mut text = match (is_last, &gained) {
             (true, _) => format!(
-                "use {}, the largest tried: the data do not show where a larger one stops gaining",
+                "use {}, the largest tried: the data do not show where the gain ends",
                 found.label
             ),
             (false, None) => format!("use {}: a larger one gains less than 5 %", found.label),
@@ -277,7 +276,7 @@ impl Topic<'_> {
         }
         costs.sort_by(|(_, a, _), (_, b, _)| a.total_cmp(b));
         let ((name, _, cheapest), others) = costs.split_first()?;
-        // The ends of intervals from too few blocks bound nothing.
+        // An interval from too few blocks has a lower confidence, so its ends are no bounds.
         let reaches = |one: &DerivedValue| one.confidence >= CONFIDENCE;
         let costs_more = |one: &DerivedValue| {
             let ends = cheapest.high.zip(one.low);
@@ -297,13 +296,14 @@ impl Topic<'_> {
             text,
             decided,
             evidence,
-            // Kinds that promise less also cost less.
+            // No gain is given, since a cheaper kind of call may also promise less.
             gain: None,
         })
     }
 }
 
-/// How many times worse the median of the others is; `None` without others.
+/// Returns by what factor the median of the other choices is worse than the advised one; `None`
+/// without other choices.
 fn gain(advised: f64, others: impl Iterator<Item = f64>) -> Option<f64> {
     let others: Vec<f64> = others.collect();
     let ratio = (!others.is_empty()).then(|| median(&others) / advised)?;
@@ -312,5 +312,5 @@ fn gain(advised: f64, others: impl Iterator<Item = f64>) -> Option<f64> {
     gain.is_finite().then_some(gain)
 }
 
-/// Most numbers shown as evidence of advice that is decided.
+/// Most numbers that are shown as evidence for decided advice.
 const EVIDENCE_MAX: usize = 4;

@@ -1,10 +1,10 @@
-//! Comparisons of runs with earlier ones.
+//! Comparisons of runs with earlier runs.
 //!
-//! The two sides share no block, so nothing can be paired. From three runs per side on, the run is
-//! the replicate: each treatment has one value per run, and the interval is that of the difference
-//! of their means, which includes variation between runs. With fewer runs, the two sides are series
-//! of trials, and the shift between them includes no variation between runs; other runs of the same
-//! work show how large it may be (`sessions.rs`).
+//! The two sides share no block, so their values cannot be paired. With three or more runs per
+//! side, each treatment has one value per run. The interval is that of the difference between the
+//! sides' means, and includes variation between runs. With fewer runs, each side is a series of
+//! trials. The shift between two such series includes no variation between runs. Other runs of the
+//! same work show how large that variation may be (`sessions.rs`).
 
 use toll_stats::{Interval, Welch, holm, shift};
 
@@ -27,7 +27,7 @@ impl Run {
             && emulation::emulated(&stored.treatments, &stored.boots).contains(&treatment.index)
     }
 
-    /// Returns how far apart two runs of the same treatment were within this run.
+    /// Returns how far apart the A/A twins of this run were in the metric.
     fn noise_band(&self, metric: &str) -> f64 {
         let twins = self.analysis.twins.iter();
         let bands = twins
@@ -42,10 +42,10 @@ impl Run {
     }
 }
 
-/// Compares runs with earlier ones in each metric that the new ones compare. Treatments are
-/// matched by the levels of all factors, and the intervals of all metrics hold
-/// simultaneously. From `others`, runs at other times, those count that did the same work as
-/// the old ones. Resources that commands used are compared too, each on its own at 95 %.
+/// Compares new runs with old ones in each metric that the new runs compare. Treatments are matched
+/// by the levels of all factors, and the intervals of all metrics hold simultaneously. `others` are
+/// runs at other times; only those that did the old side's work are used. Resources that commands
+/// used are compared too, each on its own at 95 %.
 pub fn compare_sides(new: &Side, old: &Side, others: &[Run]) -> Vec<RunComparison> {
     let pairing = Pairing::new(new, old);
     let experiment = &new.first().stored.experiment;
@@ -69,7 +69,7 @@ type OfRuns<'a> = Vec<(&'a Run, &'a TreatmentSummary)>;
 struct Pairing<'a> {
     new: &'a Side<'a>,
     old: &'a Side<'a>,
-    /// For each treatment, its label on the new side and its results in the runs of the new side
+    /// For each treatment, the label on the new side, and the results in the runs of the new side
     /// and of the old side.
     rows: Vec<(&'a str, [OfRuns<'a>; 2])>,
     replicates: Replicates,
@@ -89,7 +89,7 @@ struct MeasuredRow {
     /// Values of the new and the old side, as logarithms, or why there is no ratio.
     logs: Result<[Vec<f64>; 2], String>,
     is_emulated: bool,
-    /// Error rate of its interval.
+    /// Error rate of the interval.
     level: f64,
 }
 
@@ -186,13 +186,15 @@ impl<'a> Pairing<'a> {
                 Some(format!("skipped in the {name} run: {reason}"))
             }
             (false, Some(reason)) => Some(format!("skipped in some {name} runs: {reason}")),
-            (false, None) if runs == 1 => Some(format!("the {name} run has no trial of it")),
+            (false, None) if runs == 1 => {
+                Some(format!("the {name} run has no trial of this treatment"))
+            }
             (false, None) => Some(format!("measured in {count} of {runs} {name} runs")),
         }
     }
 
-    /// Divides the error rate among all judged ratios: equally (Bonferroni) if they are of
-    /// trials, by Holm's procedure if they are of sessions.
+    /// Divides the error rate among all judged ratios: equally (Bonferroni) for ratios of trials,
+    /// by Holm's procedure for ratios of sessions.
     fn set_levels(&self, measured: &mut [Measured]) {
         let judged = measured.iter_mut().filter(|one| one.is_judged);
         let rows = judged.flat_map(|one| {
@@ -279,7 +281,7 @@ impl<'a> Pairing<'a> {
     }
 }
 
-/// Judges an interval. A wide margin hides a difference, but does not make sides the same.
+/// Judges an interval. Sides that are the same only because the margin is wide are undecided.
 fn judged(interval: &Interval, margin: f64, better: Better) -> Relation {
     match relation(interval, margin, better) {
         Relation::Same if relation(interval, MARGIN_MIN.ln_1p(), better) != Relation::Same => {
@@ -297,8 +299,8 @@ fn alone(one: &Side, other: &Side) -> Vec<String> {
     missing.map(|treatment| treatment.label.clone()).collect()
 }
 
-/// Converts both series to logarithms. If all values are zero, as counts often are, both are
-/// the same.
+/// Converts both series to logarithms. If all values are zero, as counts often are, the two sides
+/// are the same.
 fn logs(new: &[f64], old: &[f64]) -> Result<[Vec<f64>; 2], String> {
     let mut all = new.iter().chain(old);
     if all.clone().all(|value| *value == 0.0) {

@@ -14,8 +14,8 @@ use crate::plan::{self, Treatment};
 use crate::reason::EMULATED;
 use crate::spec::{Experiment, WorkloadKind};
 
-/// Counts the comparisons that a run makes of some pairs: each in all metrics that trials of
-/// both can have.
+/// Counts the comparisons of some pairs of treatments: one for each metric that trials of both can
+/// have.
 fn count(experiment: &Experiment, treatments: &[Treatment], pairs: &[(usize, usize)]) -> usize {
     let of_pair = |(one, to): &(usize, usize)| {
         let can_have = |metric: &&str| {
@@ -28,8 +28,8 @@ fn count(experiment: &Experiment, treatments: &[Treatment], pairs: &[(usize, usi
     pairs.iter().map(of_pair).sum()
 }
 
-/// Returns whether trials of a treatment can have a metric. Its workload must have it. A
-/// guest that counts instructions has no times, and only such a guest has path lengths.
+/// Returns whether trials of a treatment can have a metric. The treatment's workload must have the
+/// metric. A guest that counts instructions has no times, and only such a guest has path lengths.
 fn can_have(experiment: &Experiment, treatment: &Treatment, metric: &str) -> bool {
     let counts_instructions = treatment
         .levels
@@ -46,24 +46,25 @@ fn can_have(experiment: &Experiment, treatment: &Treatment, metric: &str) -> boo
     fits_clock && (has(own) || !others.any(has))
 }
 
-/// Confidence of each comparison's interval, such that all of an experiment hold
+/// Confidence of each comparison's interval, such that all intervals of an experiment hold
 /// simultaneously: 1 - alpha/k for k comparisons (Bonferroni).
 pub(super) fn confidence(comparisons: usize) -> f64 {
     1.0 - ALPHA / comparisons.max(1) as f64
 }
 
-/// Comparisons by the time that was not requested have a fifth of the error rate of the
-/// requested ones. Together, both are wrong in at most 6 % of runs.
+/// Comparisons by the other time (wall-clock or processor time, whichever was not requested) have a
+/// fifth of the error rate of the requested comparisons. At most 6 % of runs have a wrong
+/// comparison of either kind.
 const OTHER_TIME_FACTOR: usize = 5;
 
-/// Confidence of each comparison by the time that was not requested, given the number of
+/// Confidence of each comparison by the other time (see [`OTHER_TIME_FACTOR`]), given the number of
 /// requested comparisons.
 fn confidence_of_other_time(comparisons: usize) -> f64 {
     confidence(comparisons * OTHER_TIME_FACTOR)
 }
 
-/// Returns the fewest blocks that can decide the comparisons within a run of this
-/// experiment; `None` if it compares nothing.
+/// Returns the fewest blocks that can decide the comparisons within a run of this experiment;
+/// `None` if the experiment compares nothing.
 pub(super) fn blocks_needed(experiment: &Experiment, treatments: &[Treatment]) -> Option<usize> {
     let pairs = plan::pairs(experiment, treatments);
     let comparisons = count(experiment, treatments, &pairs);
@@ -126,7 +127,7 @@ struct Comparing<'a> {
     metric: &'a str,
     confidence: f64,
     is_judged: bool,
-    /// Whether its interval must hold wherever the run stopped.
+    /// Whether intervals must hold at whichever look the run stopped.
     may_stop: bool,
     /// Whether the comparisons are a list of differences.
     is_list: bool,
@@ -224,8 +225,8 @@ pub fn relation(interval: &Interval, margin: f64, better: Better) -> Relation {
 pub(super) fn questions(context: &AnalysisContext) -> Vec<Question> {
     let mut pairs = context.pairs();
     if pairs.is_empty() && context.experiment.reference.is_some() {
-        // A single treatment is compared only with its twin: the run continues until its noise is
-        // known well enough.
+        // A single treatment is compared only with its twin. The run continues until the noise
+        // between the two is known well enough.
         let twins = context.treatments.iter();
         pairs.extend(twins.filter_map(|twin| Some((twin.index, twin.twin_of?))));
     }
@@ -256,7 +257,7 @@ fn question(
     let limit = run.regression_limit.filter(|_| better != Better::Neither);
     let beside_twin = limit.and_then(|_| twin::compare(metric, reference, context));
     let noise = beside_twin.map_or(0.0, |twin| twin.reach());
-    // Twins that are within the limit do not matter any more.
+    // Twins whose noise is within the limit need no more blocks.
     let is_twin_needed = limit.is_some_and(|limit| noise > limit);
     let twin = context
         .treatments

@@ -12,14 +12,14 @@ use crate::reason::Reason;
 use crate::run::{BootRecord, RunStatus, TrialRecord, TrialState};
 use crate::spec::{Claim, Derived, Experiment, Selector, Test};
 
-/// A run as the statistics use it.
+/// A run, prepared for the statistics.
 #[derive(Debug)]
 pub(super) struct AnalysisContext<'a> {
     pub experiment: &'a Experiment,
     pub treatments: &'a [Treatment],
-    /// Median of a trial's samples, by metric, treatment and block. Iterations of one
-    /// process share its memory layout and its luck, so they count as one observation
-    /// (Kalibera & Jones 2013).
+    /// Median of a trial's samples, by metric, treatment and block. Iterations of one process share
+    /// its memory layout and other accidents, so they count as one observation (Kalibera & Jones
+    /// 2013).
     by_metric: BTreeMap<String, Vec<BTreeMap<u32, f64>>>,
     blocks: BTreeSet<u32>,
     is_interrupted: bool,
@@ -32,7 +32,7 @@ pub(super) struct AnalysisContext<'a> {
     failures: BTreeMap<usize, String>,
     /// Treatments whose times come from emulation.
     emulated: BTreeSet<usize>,
-    /// Instructions by function, for each treatment and block whose trial has them.
+    /// Instructions by function, for each treatment and block whose trial counted them.
     functions: BTreeMap<(usize, u32), &'a BTreeMap<String, u64>>,
 }
 
@@ -79,8 +79,8 @@ impl<'a> AnalysisContext<'a> {
         }
     }
 
-    /// Returns the one treatment that a selector picks among those that ran here. Fails with
-    /// the reason: it is not in this profile, or was skipped.
+    /// Returns the treatment that a selector picks among those that ran here. Fails if the
+    /// treatment is not in this profile, or was skipped.
     pub fn pick(&self, selector: &Selector) -> Result<usize, Reason> {
         let index = crate::plan::find(self.treatments, selector, &self.experiment.factors)?;
         match &self.treatments[index].skipped {
@@ -126,8 +126,8 @@ impl<'a> AnalysisContext<'a> {
         Some(Estimate::from(&interval.map(f64::exp)))
     }
 
-    /// Returns the looks at which the run could end by its results. A run that ended before
-    /// its first look saw none, so the number of its blocks does not depend on them.
+    /// Returns the looks at which the run's results could end the run. If the run ended before its
+    /// first look, the results did not determine the number of blocks.
     pub fn looks(&self) -> Looks {
         let looks = self.experiment.run.looks();
         if self.blocks.len() < looks.first && !self.is_interrupted {
@@ -151,7 +151,7 @@ impl<'a> AnalysisContext<'a> {
     }
 
     /// Returns why a claim was not measured, if the machine is not the cause: another profile has
-    /// its levels, or the run was interrupted.
+    /// the claim's levels, or the run was interrupted.
     pub fn why_unmeasured(&self, claim: &Claim, reason: &Reason) -> Option<NoVerdict> {
         match reason {
             Reason::LeftOut { .. } => {
@@ -165,7 +165,8 @@ impl<'a> AnalysisContext<'a> {
         }
     }
 
-    /// Adds how the run ended. A user who interrupts a run may have seen its progress.
+    /// Adds how the run ended. The user may have interrupted the run because of the results shown
+    /// as its progress.
     pub fn ended(self, status: RunStatus) -> Self {
         Self {
             is_interrupted: status != RunStatus::Complete,
@@ -190,8 +191,8 @@ impl<'a> AnalysisContext<'a> {
             .any(|treatment| self.is_emulated(treatment.index) && treatment.matches(selector))
     }
 
-    /// Returns why a claim is not judged on this run although it has values: it is about
-    /// times, and one of its sides was emulated.
+    /// Returns why a claim with values is not judged on this run: it is about times, and one of its
+    /// sides was emulated.
     pub fn emulation_obstacle(&self, test: Test<'_>) -> Option<Reason> {
         let is_touched = match test {
             Test::Never(_) => false,
@@ -220,7 +221,7 @@ impl<'a> AnalysisContext<'a> {
         self.column(metric, treatment).values().copied().collect()
     }
 
-    /// Instructions by function in a trial; `None` if they were not counted.
+    /// Instructions by function in a trial; `None` if instructions were not counted.
     pub fn functions(&self, treatment: usize, block: u32) -> Option<&'a BTreeMap<String, u64>> {
         self.functions.get(&(treatment, block)).copied()
     }
@@ -254,8 +255,8 @@ impl<'a> AnalysisContext<'a> {
         self.blocks.len() - usize::from(!is_ended && !self.blocks.is_empty())
     }
 
-    /// Returns why one of some treatments has no value of a metric: its trials failed, or no
-    /// trial of the run has it.
+    /// Returns why a treatment has no value of a metric: its trials failed, or no trial of the run
+    /// has the metric.
     pub fn why_absent(&self, metric: &str, treatments: &[usize]) -> Option<Reason> {
         let mut failures = treatments.iter().filter_map(|one| self.failures.get(one));
         if let Some(failure) = failures.next() {
@@ -273,13 +274,13 @@ impl<'a> AnalysisContext<'a> {
         })
     }
 
-    /// Returns the natural logarithm of the ratio of two treatments in each block that has
-    /// both. Fails with the reason if there are none.
+    /// Returns the natural logarithm of the ratio of two treatments in each block that has both.
+    /// Fails with the reason if there is no such block.
     pub fn log_ratios(&self, metric: &str, of: usize, to: usize) -> Result<Vec<f64>, Reason> {
         self.logs(metric, of, to, log_ratio)
     }
 
-    /// Like [`Self::log_ratios`], but for the ratio in an acceleration.
+    /// Like [`Self::log_ratios`], but for the ratio `of/to` in the acceleration `1 - of/to`.
     pub fn accelerations(&self, metric: &str, of: usize, to: usize) -> Result<Vec<f64>, Reason> {
         self.logs(metric, of, to, acceleration_log)
     }
@@ -346,8 +347,8 @@ fn failures(trials: &[TrialRecord]) -> BTreeMap<usize, String> {
     failures
 }
 
-/// Returns the logarithm of a ratio. Two zeros count as the same, since counts are often 0;
-/// a single zero has no ratio.
+/// Returns the logarithm of a ratio. Two zeros count as the same, since counts are often 0. If only
+/// one side is zero, there is no ratio.
 pub(super) fn log_ratio(of: f64, to: f64) -> Result<f64, Reason> {
     if of == 0.0 && to == 0.0 {
         return Ok(0.0);
@@ -365,9 +366,9 @@ pub(super) fn log_ratio(of: f64, to: f64) -> Result<f64, Reason> {
     })
 }
 
-/// Returns the logarithm of the ratio in an acceleration, `1 - of/to`. A clock with coarse
-/// ticks reads 0 for a short time. Such a side counts as a billionth of the other: if `of`
-/// is 0, all of the time was saved.
+/// Returns the logarithm of the ratio `of/to` in the acceleration `1 - of/to`. A clock with coarse
+/// ticks reads 0 for a short time. A side of 0 counts as a billionth of the other: if `of` is 0,
+/// all of the time was saved.
 pub(super) fn acceleration_log(of: f64, to: f64) -> Result<f64, Reason> {
     let billionth = |value: f64, other: f64| if value == 0.0 { other * 1e-9 } else { value };
     log_ratio(billionth(of, to), billionth(to, of))

@@ -32,8 +32,8 @@ pub(super) fn block_logs(
         .collect()
 }
 
-/// Describes a contrast: `method=swept / method=page at sink=null`. Levels that both sides
-/// share appear once, and those that do not vary in this run are left out.
+/// Describes a contrast: `method=swept / method=page at sink=null`. Levels that both sides share
+/// appear once. Levels that do not vary in this run are left out.
 pub(super) fn describe(contrast: Contrast<'_>, experiment: &Experiment) -> String {
     let own = side(contrast.of, contrast.to, experiment);
     let mut text = format!("{} / {}", own.0, own.1);
@@ -62,7 +62,7 @@ pub(super) fn describe(contrast: Contrast<'_>, experiment: &Experiment) -> Strin
     text
 }
 
-/// Describes levels, leaving out those that do not vary in this run.
+/// Describes levels. Levels that do not vary in this run are left out.
 pub(super) fn levels(selector: &Selector, experiment: &Experiment) -> String {
     let varying = selector.iter().filter(|(name, _)| varies(experiment, name));
     shown(varying, experiment)

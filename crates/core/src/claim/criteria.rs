@@ -1,6 +1,7 @@
 //! Confidence, error rates and the smallest margin of all conclusions.
 
-/// Default confidence of an interval; claims and comparisons are judged at their own.
+/// Default confidence of an interval. Claims and comparisons are judged at confidences of their
+/// own.
 pub const CONFIDENCE: f64 = 0.95;
 /// Two-sided error rate over all claims of an experiment.
 pub const ALPHA: f64 = 0.05;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::model::DisturbanceSummary;
 use crate::run::TrialRecord;
 
-/// Descriptions of what is recorded, with why it matters.
+/// Names of the recorded disturbances, each with a description and why it matters.
 const MEANINGS: &[(&str, &str)] = &[
     (
         "steal_ns",

@@ -1,4 +1,4 @@
-//! Evidence for and against a claim, from the side of its border on which each block lies.
+//! Evidence for and against a claim, from the number of blocks on each side of the claim's border.
 
 use std::f64::consts::{LN_2, LN_10};
 
@@ -9,9 +9,9 @@ use super::model::EValues;
 /// Returns the evidence of blocks from their values. A value on a border counts for the side
 /// to which the border belongs, as in a verdict.
 ///
-/// A claim with two borders is supported only as far as both are excluded. Either of them
-/// can refute it, and which one is not fixed beforehand; the mean of two e-values is an
-/// e-value.
+/// The support for a claim with two borders is the smaller of the two borders' e-values. Either
+/// border can refute the claim, and which border is not fixed beforehand. So the mean of both
+/// e-values counts against the claim; the mean is an e-value too.
 pub(super) fn of_blocks(values: &[f64], region: Region) -> EValues {
     let blocks = values.len();
     let count =

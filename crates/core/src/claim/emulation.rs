@@ -1,8 +1,8 @@
 //! Times of guests whose instructions QEMU translates.
 //!
-//! The kernel of such a guest counts faults, calls and blocks as any other does. But times
-//! are a property of the translator: it models no cache and no TLB, and what is cheap on a
-//! CPU may be expensive there. So such times are shown and never judged.
+//! The kernel of such a guest counts faults, calls and blocks as any other kernel does. But its
+//! times are a property of the translator, which models no cache and no TLB. What is cheap on a CPU
+//! may be expensive under translation. So such times are shown but never judged.
 
 use std::collections::BTreeSet;
 

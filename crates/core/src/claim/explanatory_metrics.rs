@@ -1,9 +1,8 @@
-//! What else differs between the two sides of a claim on time.
+//! Other metrics in which the two sides of a claim about time differ.
 //!
-//! A ratio of times says that something is dearer; the ratios of instructions,
-//! misses, faults and transferred bytes show why. They explain and judge
-//! nothing, so each interval holds for itself: none is corrected for their
-//! number, as verdicts are.
+//! A ratio of times says that one side takes longer. The ratios of instructions, misses, faults and
+//! transferred bytes show why. These ratios only explain, so each interval holds by itself. Unlike
+//! verdicts, the intervals are not corrected for their number.
 
 use toll_stats::{Interval, hodges_lehmann};
 use toll_wire::{COUNTER, MAKING, Role, metrics_with};
@@ -17,8 +16,8 @@ use crate::spec::{Claim, Experiment, Test};
 /// Counters of events that `getrusage(2)` counts too.
 const REPEATED: [&str; 3] = ["page-faults", "context-switches", "task-clock-ns"];
 
-/// Compares the two sides of a claim on time in all that may explain it. `None`
-/// for other claims, and where nothing is known to differ or to be the same.
+/// Compares the two sides of a claim about time in all metrics that may explain the difference.
+/// `None` for other claims, and if no metric is known to differ or to be the same.
 pub(super) fn find(claim: &Claim, context: &AnalysisContext) -> Option<ExplanatoryMetrics> {
     let Test::Ratio(contrast) = claim.test() else {
         return None;
@@ -42,7 +41,7 @@ pub(super) fn find(claim: &Claim, context: &AnalysisContext) -> Option<Explanato
     (!result.differing.is_empty() || !result.same.is_empty()).then_some(result)
 }
 
-/// The metrics that may explain a time; `None` if `metric` is no time.
+/// Returns the metrics that may explain a time; `None` if `metric` is not a time.
 fn causes(metric: &str, experiment: &Experiment) -> Option<Vec<String>> {
     let (phase, name) = match metric.strip_prefix(MAKING) {
         Some(name) => (MAKING, name),
@@ -51,7 +50,7 @@ fn causes(metric: &str, experiment: &Experiment) -> Option<Vec<String>> {
     if !metrics_with(Role::Main).any(|main| main.name == name) {
         return None;
     }
-    // Counters are not read around initialisation.
+    // Counters are not read around the initialisation phase.
     let counters = experiment
         .counters
         .iter()
@@ -66,7 +65,8 @@ enum Found {
     Same,
 }
 
-/// `None` if the blocks decide nothing, or if both sides are zero.
+/// Returns how two treatments differ in a metric; `None` if the blocks decide nothing, or if both
+/// sides are zero.
 fn compare(metric: &str, of: usize, to: usize, context: &AnalysisContext) -> Option<Found> {
     let (first, second) = (context.values(metric, of), context.values(metric, to));
     if first.is_empty() || second.is_empty() || (is_nothing(&first) && is_nothing(&second)) {
@@ -100,8 +100,8 @@ fn is_nothing(values: &[f64]) -> bool {
     values.iter().all(|value| *value == 0.0)
 }
 
-/// A count that is 0 in some block has no ratio there. It differs if the
-/// differences over blocks exclude the margin, as a share of the larger side.
+/// Returns whether a count differs although it is 0, and so has no ratio, in some block. The
+/// interval of its differences must lie beyond the margin, as a share of the larger side.
 fn differs_without_ratio(
     metric: &str,
     of: usize,

@@ -20,8 +20,8 @@ struct Figures<'a> {
     staircases: &'a [Staircase],
 }
 
-/// Draws the figures that an experiment asks for, or those that fit its factors. Figures
-/// without data are omitted.
+/// Draws the figures that an experiment asks for. If it asks for none, draws figures that fit its
+/// factors. Figures without data are omitted.
 pub(super) fn draw_all(
     context: &AnalysisContext,
     derived: &[DerivedEstimate],
@@ -100,8 +100,8 @@ impl Figures<'_> {
         })
     }
 
-    /// Returns the lines of a curve: the named ones, else one for each level of the series,
-    /// else a single one.
+    /// Returns the lines of a curve: those that the file names, else one for each level of the
+    /// series, else a single line.
     fn lines(&self, spec: &FigureSpec) -> Vec<LineSpec> {
         if !spec.lines.is_empty() {
             return spec.lines.clone();
@@ -142,8 +142,8 @@ impl Figures<'_> {
             .collect()
     }
 
-    /// Returns positions of lines with the derived quantities marked on them: those over the
-    /// same levels of the same metric.
+    /// Returns the positions of lines, each with the derived quantities to mark on the line. These
+    /// are the quantities over the same levels of the same metric.
     fn marked_lines<'a>(
         &'a self,
         spec: &'a FigureSpec,

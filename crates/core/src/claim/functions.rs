@@ -1,11 +1,11 @@
 //! Functions that account for the difference between two path lengths.
 //!
-//! A path length that differs and its functions share the error rate of one comparison. The
-//! functions are tested in a fixed order, each at the full rate, up to the first that chance
-//! may explain (Maurer, Hothorn and Lehmacher 1995). So the number of functions in a kernel
-//! does not increase the blocks needed. They are ordered by their smallest absolute
-//! difference in any block. Absolute differences say nothing about the signs, which the
-//! signed-rank test uses, so the order may come from the same blocks.
+//! A difference in path length and its functions share the error rate of one comparison. The
+//! functions are tested in a fixed order, each at the full rate, up to the first that chance may
+//! explain (Maurer, Hothorn and Lehmacher 1995). So the number of functions in a kernel does not
+//! increase the blocks needed. The functions are ordered by their smallest absolute difference in
+//! any block. Absolute differences say nothing about the signs, which the signed-rank test uses, so
+//! the order may come from the same blocks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,8 +16,8 @@ use super::context::AnalysisContext;
 use super::model::{Estimate, FunctionDifference, FunctionDifferences};
 use crate::count::explaining;
 
-/// Returns the functions in which a treatment differs from its reference, at the confidence
-/// of the comparison. `None` if too few blocks have them.
+/// Returns the functions in which a treatment differs from its reference, at the confidence of the
+/// comparison. `None` if too few blocks have counts of functions.
 pub(super) fn explain(
     context: &AnalysisContext,
     (treatment, reference): (usize, usize),

@@ -3,7 +3,7 @@
 use super::model::GuestSummary;
 use crate::run::BootRecord;
 
-/// Groups boots by their boot parameters, in the order of the first of each.
+/// Groups boots by their boot parameters. The groups are in the order of their first boots.
 pub(super) fn summarise(boots: &[BootRecord]) -> Vec<GuestSummary> {
     let mut kinds: Vec<Vec<&BootRecord>> = Vec::new();
     for boot in boots {

@@ -1,4 +1,5 @@
-//! Metrics of a run: their units and better sides, and which are compared without a request.
+//! Metrics of a run: their units, their better sides, and the metrics that are compared without a
+//! request.
 
 use toll_wire::{Role, metrics_with};
 
@@ -27,7 +28,7 @@ pub(super) fn describe(experiment: &Experiment, name: &str) -> Metric {
 }
 
 /// Returns the time of commands that is compared without a request: wall-clock time if only
-/// processor time is requested, else processor time. `None` if both are.
+/// processor time is requested, else processor time. `None` if both are requested.
 pub(super) fn other_time(experiment: &Experiment) -> Option<&'static str> {
     let is_named = |name: &str| experiment.compared_metrics().any(|one| one == name);
     match (is_named(CPU_TIME), is_named(WALL_TIME)) {

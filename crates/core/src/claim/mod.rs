@@ -1,4 +1,4 @@
-//! From samples to estimates and verdicts.
+//! Turns samples into estimates and verdicts.
 //!
 //! Architecture invariant: this module does no I/O. Its only input is the stored run, so the
 //! same run always yields the same verdicts.
@@ -67,14 +67,14 @@ impl From<StoredRun> for Run {
 }
 
 impl Run {
-    /// Returns whether it could test at least one claim.
+    /// Returns whether the run could test at least one claim.
     pub fn is_judged(&self) -> bool {
         let mut verdicts = self.analysis.verdicts.iter();
         verdicts.any(|one| one.outcome != Outcome::NotTestable)
     }
 
-    /// Returns the run compared in other metrics, the first of which is the main one. Fails
-    /// if no trial recorded one of them.
+    /// Returns the run with comparisons in other metrics; the first metric is the main one. Fails
+    /// if no trial recorded one of the metrics.
     pub fn in_metrics(mut self, metrics: &[String]) -> Result<Self, String> {
         let recorded = |name: &str| {
             let mut treatments = self.analysis.treatments.iter();
@@ -156,8 +156,8 @@ pub fn emulated_treatments(stored: &StoredRun) -> BTreeSet<usize> {
     emulation::emulated(&stored.treatments, &stored.boots)
 }
 
-/// Checks that a run of this experiment can show a regression. Fails with the reason: it
-/// compares nothing, or only in metrics without a worse side.
+/// Checks that a run of this experiment can show a regression. Fails if the experiment compares
+/// nothing, or only metrics without a worse side.
 pub fn can_regress(experiment: &Experiment, treatments: &[Treatment]) -> Result<(), String> {
     if plan::pairs(experiment, treatments).is_empty() {
         return Err("it compares nothing".into());
@@ -170,8 +170,8 @@ pub fn better_side(experiment: &Experiment, name: &str) -> Better {
     metric::describe(experiment, name).better
 }
 
-/// Checks that at least one of the compared metrics has a worse side; fails with their
-/// names.
+/// Checks that at least one of the compared metrics has a worse side. Fails with the names of the
+/// metrics.
 pub fn has_worse_side(experiment: &Experiment) -> Result<(), String> {
     let has_none = |name: &&str| better_side(experiment, name) == Better::Neither;
     let metrics: Vec<&str> = experiment.compared_metrics().collect();
@@ -194,7 +194,8 @@ fn factor(factor: &crate::spec::Factor) -> FactorSummary {
     }
 }
 
-/// Returns what a run has to answer: its testable claims or, without any, its comparisons.
+/// Returns what a run has to answer: its testable claims or, if no claim is testable, its
+/// comparisons.
 pub fn questions(
     experiment: &Experiment,
     treatments: &[Treatment],
@@ -210,7 +211,7 @@ pub fn questions(
     }
 }
 
-/// Returns the fewest blocks that can answer all questions of a run; `None` if it has none.
+/// Returns the fewest blocks that can answer all questions of a run; `None` without questions.
 pub fn blocks_needed(experiment: &Experiment, treatments: &[Treatment]) -> Option<usize> {
     let of_claims = verdict::blocks_needed(experiment);
     of_claims.or_else(|| comparison::blocks_needed(experiment, treatments))

@@ -1,8 +1,8 @@
 //! Conclusions of the claim stage: plain data, ready to be shown.
 //!
-//! All values are on natural scales (ratios, bytes, nanoseconds), never
-//! logarithms. A ratio is always *this treatment over the one it is compared
-//! with*, so a duration ratio under 1 means faster.
+//! All values are on natural scales (ratios, bytes, nanoseconds), never logarithms. A ratio always
+//! divides a treatment by its reference, so a duration ratio under 1 means that the treatment is
+//! faster.
 
 mod analysis;
 mod comparison;

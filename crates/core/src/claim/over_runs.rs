@@ -15,10 +15,10 @@ use crate::format;
 use crate::plan::Treatment;
 use crate::run::{RunRecord, StoredRun};
 
-/// A run whose evidence is multiplied with that of others, which are added one by one.
+/// A run whose evidence is multiplied with that of other runs, which are added one by one.
 ///
-/// All runs of its experiment must be added: choosing among them by their results makes the
-/// method invalid.
+/// All runs of the experiment must be added: choosing among them by their results makes the method
+/// invalid.
 #[derive(Debug, Clone)]
 pub struct Multiplied<'a> {
     run: &'a StoredRun,
@@ -51,7 +51,7 @@ impl<'a> Multiplied<'a> {
         multiplied
     }
 
-    /// Adds a run of the same experiment, or excludes it if its machine, kernel or workload
+    /// Adds a run of the same experiment. Excludes the run if its machine, kernel or workload
     /// differs. An unfinished run adds the evidence of its trials so far.
     pub fn add(&mut self, other: &StoredRun) {
         if !self.seen.insert(other.run.uid.clone()) {
@@ -157,7 +157,7 @@ fn system(run: &RunRecord) -> [(&'static str, String); 15] {
         ("host", machine.hostname.clone()),
         ("CPU", machine.cpu_model.clone()),
         ("number of CPUs", machine.cpus_online.to_string()),
-        // The kernel reserves a little more or less of it at each boot.
+        // The kernel reserves a little more or less of the memory at each boot.
         ("memory", format::bytes(machine.memory_bytes as f64)),
         ("virtualization", machine.virtualization.clone()),
         ("kernel release", machine.kernel_release.clone()),
@@ -173,10 +173,10 @@ fn system(run: &RunRecord) -> [(&'static str, String); 15] {
     ]
 }
 
-/// Returns a difference between guests that were booted alike. A guest that only one of the
-/// runs booted is not a difference.
+/// Returns a difference between guests that were booted alike. If only one of the runs booted a
+/// guest, that is not a difference.
 fn different_guest(one: &StoredRun, other: &StoredRun) -> Option<String> {
-    /// Facts that are read anew at each boot, or follow from the settings of the guest.
+    /// Facts that are read anew at each boot, or follow from the guest's settings.
     const VARYING: [&str; 3] = ["clock read, ns", "memory, bytes", "kernel command line"];
     let guests = [one, other].map(|run| guest::summarise(&run.boots));
     let is_up = |facts: &BTreeMap<String, String>| !facts.is_empty();
@@ -224,7 +224,7 @@ fn different_experiment(one: &StoredRun, other: &StoredRun) -> Option<&'static s
     [
         (is_other_workload, "the workload"),
         (levels(one) != levels(other), "the set of treatments"),
-        (are_other_claims, "the definition of its claims"),
+        (are_other_claims, "the definition of the claims"),
     ]
     .into_iter()
     .find_map(|(is_other, what)| is_other.then_some(what))

@@ -13,9 +13,8 @@ use crate::spec::trees::TREE;
 /// Most metrics that a table shows side by side.
 const METRICS_IN_TABLE: usize = 3;
 
-/// Returns whether the comparisons form a list of differences instead of a table of treatments next
-/// to one reference. They do if there are several references, or more metrics than such a table
-/// holds.
+/// Returns whether the comparisons form a list of differences instead of a table of treatments.
+/// They form a list if there are several references, or more metrics than such a table holds.
 pub(super) fn is_list(context: &AnalysisContext) -> bool {
     let pairs = context.pairs();
     let metrics = context.experiment.compared_metrics().count();
@@ -80,14 +79,14 @@ fn mean_logs(context: &AnalysisContext, pairs: &[(usize, usize)]) -> Vec<f64> {
     (0..blocks).map(mean).collect()
 }
 
-/// Names the side of a treatment by its levels of the factors in the reference.
+/// Names the side of a treatment by its levels of the factors that the reference names.
 fn side(treatment: &Treatment, reference: &Selector) -> String {
     let levels = reference.keys().filter_map(|name| {
         let level = treatment.levels.get(name)?;
         Some((name, &level.text))
     });
     match levels.collect::<Vec<_>>().as_slice() {
-        // These levels need no factor name.
+        // Labels of these factors are clear without the factor's name.
         [(name, text)] if ["kernel", "command_line", TREE].contains(&name.as_str()) => {
             (*text).clone()
         }
@@ -98,7 +97,7 @@ fn side(treatment: &Treatment, reference: &Selector) -> String {
     }
 }
 
-/// Describes what both sides of a comparison share: the levels that vary, except those that
+/// Describes what both sides of a comparison share: the levels that vary, except the levels that
 /// the reference names. Empty without a reference.
 pub(super) fn common_label(context: &AnalysisContext, treatment: usize) -> String {
     let experiment = context.experiment;
@@ -134,8 +133,8 @@ pub(super) fn common_label(context: &AnalysisContext, treatment: usize) -> Strin
     }
 }
 
-/// Returns why pairs that ran are not compared, by reason and metric, with what each pair
-/// shares.
+/// Returns why pairs of treatments that ran are not compared: one text for each reason and metric,
+/// with what each pair shares.
 pub(super) fn obstacles(context: &AnalysisContext) -> Vec<String> {
     let experiment = context.experiment;
     let mut by_reason: BTreeMap<(String, &str), BTreeSet<String>> = BTreeMap::new();

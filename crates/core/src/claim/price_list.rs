@@ -75,7 +75,7 @@ fn price(
         group: row.group.clone(),
         treatment: Some(treatment.index),
         per: row.per.clone(),
-        // A time per call or byte, multiplied by a number of them, is a time.
+        // A time per call or per byte, multiplied by a number of calls or bytes, is a time.
         unit: if unit.starts_with("ns/") {
             "ns".into()
         } else {

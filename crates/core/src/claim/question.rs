@@ -8,18 +8,19 @@ use crate::spec::ComparisonGoal;
 pub struct Question {
     /// Id of the claim, or label of the compared treatment.
     pub id: String,
-    /// Half-width of its interval on a logarithmic scale: 0.05 is ±5 %.
+    /// Half-width of the question's interval on a logarithmic scale: 0.05 is ±5 %.
     pub half_width: f64,
-    /// Target half-width: a claim stops here even if undecided, and a comparison must reach
-    /// it. For a comparison against a limit, the distance from the estimate to the limit.
+    /// Target half-width. Sampling for a claim stops here even if it is undecided; a comparison
+    /// must reach the target. For a comparison against a limit, the target is the distance from the
+    /// estimate to the limit.
     pub target: f64,
-    /// Whether its interval decides it.
+    /// Whether the interval decides the question.
     pub is_decided: bool,
-    /// Whether the run must continue until it is decided, up to its last block.
+    /// Whether the run must continue, up to its last block, until the question is decided.
     pub must_be_decided: bool,
     /// The claim's verdict so far; `None` for a comparison.
     pub outcome: Option<Outcome>,
-    /// The treatments that its answer needs.
+    /// Treatments whose trials answer the question.
     pub treatments: Vec<usize>,
 }
 
@@ -40,13 +41,13 @@ impl Question {
     }
 }
 
-/// Number of blocks that a run needs for verdicts. It depends on which claims can be tested
+/// Number of blocks that a run needs for verdicts. The number depends on which claims can be tested
 /// here, and not on measured values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DecidingBlocks {
     /// Fewest blocks that can decide any claim, with claims tested one after another in a
     /// fixed sequence.
     pub in_sequence: usize,
-    /// Fewest blocks that can decide claims whatever the results of the others.
+    /// Fewest blocks that can decide any claim, whatever the results of the other claims.
     pub together: usize,
 }

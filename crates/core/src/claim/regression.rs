@@ -5,11 +5,11 @@ use super::model::{Analysis, Better, Comparison, Estimate};
 /// Whether a ratio is a regression past a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Regression {
-    /// The interval lies wholly below the limit on the worse side.
+    /// No regression: the interval lies wholly below the limit.
     No,
-    /// It lies wholly past the limit, and past the noise.
+    /// A regression: the interval lies wholly past the limit, and past the noise.
     Yes,
-    /// Neither, or the interval may not decide.
+    /// Neither is shown, or the interval may not decide.
     Undecided,
 }
 
@@ -30,7 +30,7 @@ pub fn judge(ratio: &Estimate, better: Better, limit: f64, noise: f64) -> Regres
 }
 
 impl Comparison {
-    /// Judges whether it is worse by more than `limit`, a share, and by more than twins
+    /// Judges whether the treatment is worse by more than `limit` (a share) and by more than twins
     /// differ.
     pub fn regression(&self, analysis: &Analysis, limit: f64) -> Regression {
         let better = analysis.metrics[&self.metric].better;

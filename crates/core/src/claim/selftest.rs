@@ -10,8 +10,8 @@ use crate::spec::{Experiment, SpecError};
 
 /// The experiment file of one comparison.
 const TOML: &str = include_str!("selftest.toml");
-/// Reads of 64 KiB in the shorter work; a multiple of 100, so that whole percentages of it
-/// are whole reads.
+/// Number of reads of 64 KiB in the shorter work. It is a multiple of 100, so that whole
+/// percentages are whole reads.
 const READS: u64 = 200;
 const READ_BYTES: u64 = 64 << 10;
 
@@ -22,42 +22,42 @@ const BYTE: f64 = 1e-6;
 pub const DELAYS_PERCENT: [u32; 4] = [0, 1, 2, 5];
 /// The difference that must be found, in percent.
 const FOUND_PERCENT: u32 = 5;
-/// Share of comparisons that must find it: the customary power (Cohen,
-/// "Statistical power analysis for the behavioral sciences", 2nd edition (1988)).
+/// Share of the comparisons with the difference [`FOUND_PERCENT`] that must find it: the customary
+/// power (Cohen, "Statistical power analysis for the behavioral sciences", 2nd edition (1988)).
 const POWER: f64 = 0.8;
 
-/// Further comparisons of identical work for each wrong one.
+/// Number of further comparisons of identical work for each wrong one.
 const FURTHER: usize = 12;
 
 /// Number of comparisons that a self-test makes.
 ///
-/// It adds comparisons of identical work as long as the errors so far leave open whether their rate
-/// is over 5 %. Because this is a sequential test (Wald, "Sequential tests of statistical
+/// A self-test adds comparisons of identical work as long as its errors leave open whether their
+/// rate is over 5 %. Because this is a sequential test (Wald, "Sequential tests of statistical
 /// hypotheses", Annals of Mathematical Statistics 16 (1945)), a sound machine needs few
 /// comparisons.
 #[derive(Debug, Clone, Copy)]
 pub struct Size {
-    /// Comparisons of identical work if none of them is wrong.
+    /// Number of comparisons of identical work if none of them is wrong.
     identical: usize,
     /// Most comparisons of identical work.
     identical_max: usize,
     /// Fewest errors in `identical_max` comparisons that show a rate above 5 %, by the exact
-    /// interval. They show it wherever the self-test ends, as if the comparisons not made
-    /// were all right. So the chance of accusing a sound machine is at most 2.5 %.
+    /// interval. They show it wherever the self-test ends, since comparisons not made count as
+    /// right. So the chance of accusing a sound machine is at most 2.5 %.
     errors_over: usize,
-    /// Comparisons of each delay.
+    /// Number of comparisons for each delay.
     each_delay: usize,
 }
 
 impl Size {
-    /// Finds a false-alarm rate of 15 % in nine of ten self-tests.
+    /// Size that finds a false-alarm rate of 15 % in nine of ten self-tests.
     pub const QUICK: Size = Size {
         identical: 20,
         identical_max: 125,
         errors_over: 12,
         each_delay: 10,
     };
-    /// Always makes the same number, for narrow intervals of all rates.
+    /// Size with a fixed number of comparisons, for narrow intervals of all rates.
     pub const FULL: Size = Size {
         identical: 200,
         identical_max: 200,
@@ -80,8 +80,8 @@ impl Size {
         schedule
     }
 
-    /// Returns the comparisons of identical work after which the self-test ends, if `errors`
-    /// of the `made` ones are wrong.
+    /// Returns the number of comparisons of identical work after which the self-test ends, if
+    /// `errors` of the `made` comparisons are wrong.
     fn identical_planned(self, made: usize, errors: usize) -> usize {
         if errors >= self.errors_over {
             made.max(self.identical)
@@ -90,7 +90,7 @@ impl Size {
         }
     }
 
-    /// Returns the number of comparisons in all, given the results of those `made` so far.
+    /// Returns the total number of comparisons, given the results of those `made` so far.
     pub fn planned(self, made: &[Compared]) -> usize {
         let identical = made.iter().filter(|compared| compared.delay_percent == 0);
         let count = |is: fn(&Compared) -> bool| identical.clone().filter(|one| is(one)).count();
@@ -127,7 +127,7 @@ pub fn experiment(delay_percent: u32) -> Result<Experiment, SpecError> {
     )
 }
 
-/// Takes the result of a comparison from its analysis. Fails with the reason if it has none.
+/// Takes the result of a comparison from its analysis. Fails with the reason if there is none.
 pub fn compared(delay_percent: u32, analysis: &Analysis) -> Result<Compared, String> {
     let failure = || {
         let mut messages = analysis.treatments.iter().filter_map(|treatment| {
@@ -247,7 +247,7 @@ fn rate(count: usize, of: usize) -> Rate {
     }
 }
 
-/// Returns the problems found. A rate is one only if its whole interval is too high or too
+/// Returns the problems found. A rate is a problem only if its whole interval is too high or too
 /// low, so that a single wrong comparison raises no alarm.
 fn problems(size: Size, arms: &[SelftestArm], noise_floor: Option<f64>) -> Vec<String> {
     let mut problems = Vec::new();

@@ -1,9 +1,9 @@
-//! Runs as sessions: which runs did the same work, and how far apart these are.
+//! Runs as sessions: which runs did the same work, and how far apart their results are.
 //!
 //! What varies between whole runs (memory layout, neighbours, temperature) is the same in all
-//! trials of one run. So the interval of one run, or of two, does not show it (Kalibera and Jones,
-//! "Rigorous benchmarking in reasonable time", ISMM (2013)), but several runs of the same work at
-//! different times do.
+//! trials of one run. So the interval of one run, or of two, does not show this variation (Kalibera
+//! and Jones, "Rigorous benchmarking in reasonable time", ISMM (2013)). Several runs of the same
+//! work at different times do.
 
 use std::collections::BTreeMap;
 
@@ -29,8 +29,8 @@ impl<'a> From<&'a Run> for Side<'a> {
 }
 
 impl<'a> Side<'a> {
-    /// Takes runs, at least one, as sessions of the same work. Fails with the reason if they
-    /// are not.
+    /// Takes runs, at least one, as sessions of the same work. Fails with the reason if they are
+    /// not sessions of the same work.
     pub fn new(runs: &'a [Run]) -> Result<Self, String> {
         let first = &runs[0];
         for run in &runs[1..] {
@@ -54,7 +54,7 @@ impl<'a> Side<'a> {
         self.0.iter().map(|run| run.stored.run.id).collect()
     }
 
-    /// Returns the run that represents what all of them did.
+    /// Returns the first run, which represents the work of all.
     pub fn first(&self) -> &'a Run {
         self.0[0]
     }
@@ -134,8 +134,8 @@ impl Run {
     }
 }
 
-/// Estimates from a store's other runs how far apart sessions of an old side are in a
-/// metric. A new run in addition to them is one more session.
+/// Estimates how far apart sessions of an old side are in a metric. Runs among `others` that are
+/// sessions of the same work count as well, including a new run.
 pub(super) fn estimate(old: &Side, others: &[Run], metric: &str) -> Sessions {
     let first = old.first();
     let is_session = |run: &&Run| run.why_no_session_of(first).is_none();

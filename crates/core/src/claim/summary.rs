@@ -54,7 +54,7 @@ fn summary(
         })
         .collect();
     let levels = treatment.levels.iter();
-    // The reason for skipping may repeat it.
+    // The reason for skipping may repeat the failure.
     let is_news = |failure: &str| {
         let reason = treatment.skipped.as_ref();
         reason.and_then(Reason::message) != Some(failure)
@@ -84,7 +84,7 @@ fn summary(
     }
 }
 
-/// Adds the note to each treatment that ran under TCG.
+/// Adds the note on emulation to each treatment that ran under TCG.
 pub(super) fn note_emulation(summaries: &mut [TreatmentSummary], context: &AnalysisContext) {
     for summary in summaries {
         if context.is_emulated(summary.index) && summary.trials_completed > 0 {
@@ -93,8 +93,8 @@ pub(super) fn note_emulation(summaries: &mut [TreatmentSummary], context: &Analy
     }
 }
 
-/// Moves the notes that all treatments with trials share out of the summaries, so that they
-/// are shown once.
+/// Moves out of the summaries the notes that all treatments with trials share, so that each such
+/// note is shown once.
 pub(super) fn take_common_notes(summaries: &mut [TreatmentSummary]) -> Vec<String> {
     let ran = |summary: &&TreatmentSummary| summary.trials_completed > 0;
     let Some(first) = summaries.iter().find(ran) else {
@@ -111,7 +111,7 @@ pub(super) fn take_common_notes(summaries: &mut [TreatmentSummary]) -> Vec<Strin
     common
 }
 
-/// Most distinct notes kept for one treatment; numbers that vary would make more.
+/// Most distinct notes kept for one treatment. Notes with varying numbers would otherwise pile up.
 const NOTES_MAX: usize = 8;
 
 fn treatment_estimate(values: Vec<f64>) -> TreatmentEstimate {

@@ -111,7 +111,7 @@ impl Group<'_> {
     /// Returns the values of a row by block, or why no treatment corresponds to it.
     fn column(&self, row: &TableRow) -> Result<BTreeMap<u32, f64>, Reason> {
         if row.at.is_empty() {
-            return Err("no treatment here corresponds to it".into());
+            return Err("no treatment here corresponds to this row".into());
         }
         let treatment = self.context.pick(&row.at)?;
         let column = self.context.column(&self.group.metric, treatment);

@@ -6,8 +6,8 @@ use super::metric::other_time;
 use super::model::{Estimate, TwinSummary};
 use crate::plan::Treatment;
 
-/// Returns the twins of a run in the compared metrics and, if there is a regression limit,
-/// in the other time too.
+/// Returns the twins of a run in the compared metrics. With a regression limit, the twins are also
+/// compared by the time of commands that was not requested.
 pub(super) fn summarise(context: &AnalysisContext) -> Vec<TwinSummary> {
     let experiment = context.experiment;
     let has_limit = experiment.run.regression_limit.is_some();

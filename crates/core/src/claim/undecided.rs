@@ -5,14 +5,14 @@ use toll_stats::{Decision, Interval, Region, decide, median, normal_quantile};
 use super::ALPHA;
 use super::model::{NoVerdict, Outcome};
 
-/// Up to this multiple of the blocks made, a claim is open; beyond it, its value lies at the
-/// border.
+/// A claim is open if it needs up to this multiple of the blocks made. Beyond that, its value lies
+/// at the border.
 const OPEN_MAX: f64 = 10.0;
-/// Normal quantile of the power that the forecast of blocks has: 80 %.
+/// Normal quantile of 80 %, the power of the forecast of blocks.
 const POWER_QUANTILE: f64 = 0.84;
 /// Scales the median absolute deviation to the standard deviation of normal values.
 const MAD_SCALE: f64 = 1.48;
-/// Replaces the logarithm of 0 in differences; that of any positive number is larger.
+/// Replaces the logarithm of 0 in differences; the logarithm of any positive number is larger.
 const LOG_OF_NOTHING: f64 = -1e3;
 /// Blocks that a rank test needs for each block of a t-test (its efficiency is 3/π for
 /// normal values).
@@ -74,7 +74,7 @@ impl State<'_> {
         }
     }
 
-    /// Returns the side to which a claim leans: its verdict at 5 % if it were alone.
+    /// Returns the side to which a claim leans: the verdict at 5 % that it would have alone.
     fn leaning(&self) -> Option<Outcome> {
         (self.p <= ALPHA).then(|| self.outcome_of(self.interval.estimate))
     }
@@ -92,10 +92,10 @@ impl State<'_> {
         }
     }
 
-    /// Returns the blocks that decide with a power of 80 % if estimate and noise stay the same.
-    /// They are those of a one-sided test of a mean (Lehr, "Sixteen s-squared over d-squared",
-    /// Statistics in Medicine 11 (1992), with the quantiles in place of its 16). Without values,
-    /// the width of the interval determines them.
+    /// Returns the number of blocks that decide the claim with a power of 80 % if estimate and
+    /// noise stay the same. It is the number for a one-sided test of a mean (Lehr, "Sixteen
+    /// s-squared over d-squared", Statistics in Medicine 11 (1992), with the quantiles in place of
+    /// its 16). Without values, the width of the interval determines the number.
     fn needed(&self) -> f64 {
         let borders = match self.region {
             Region::Below(border) | Region::Above(border) => [border; 2],
@@ -146,8 +146,8 @@ pub(super) fn detail(state: &NoVerdict) -> String {
             seconds_more,
         } => more(blocks_more, seconds_more),
         NoVerdict::AtBorder => "more blocks are unlikely to decide it".into(),
-        NoVerdict::TooFewBlocks { decide, made } => format!("{decide} needed, {made} made"),
-        NoVerdict::LeftTo { .. } => "this profile leaves out its levels".into(),
+        NoVerdict::TooFewBlocks { decide, made } => format!("{decide} blocks needed, {made} made"),
+        NoVerdict::LeftTo { .. } => "this profile leaves out the claim's levels".into(),
         NoVerdict::NotMeasured => "the run was interrupted before its trials".into(),
     }
 }
@@ -249,7 +249,7 @@ mod tests {
     fn so_few_blocks_that_none_decide_say_how_many_do() {
         let found = state(&[-0.5; 8], 13.0);
         assert_eq!(found, NoVerdict::TooFewBlocks { decide: 9, made: 8 });
-        assert_eq!(detail(&found), "9 needed, 8 made");
+        assert_eq!(detail(&found), "9 blocks needed, 8 made");
     }
 
     #[test]

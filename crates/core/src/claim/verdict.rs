@@ -14,12 +14,12 @@ use crate::plan::of_claim;
 use crate::reason::Reason;
 use crate::spec::{Claim, Experiment, Test};
 
-/// Largest half-width of an interval that is narrow enough, as a share of the way from
-/// threshold to published value. A quarter leaves three quarters for the estimate to err in.
+/// Largest half-width of an interval that is narrow enough, as a share of the way from threshold to
+/// published value. A quarter leaves three quarters for the error of the estimate.
 const WIDTH_SHARE: f64 = 0.25;
 
-/// Target half-width, logarithmic: sampling stops here even if the claim is undecided. From
-/// a wider interval no verdict could follow if the published value is true.
+/// Target half-width, logarithmic: sampling stops here even if the claim is undecided. A wider
+/// interval could not give a verdict if the published value were true.
 fn target_width(claim: &Claim, target_ci: f64) -> f64 {
     let margin = margin(claim);
     let from_claim = match (claim.direction(), claim.threshold_high(), claim.published) {
@@ -42,13 +42,14 @@ pub(super) fn questions(context: &AnalysisContext) -> Vec<Question> {
     let testable = cases.filter_map(|(claim, case)| Some((claim, case.ok()?)));
     testable
         .map(|(claim, (case, steps))| {
-            // Precise and decided at the stricter of the two error rates.
+            // The question needs a precise interval, and a decision at the stricter error rate of
+            // the two.
             let step = steps.family;
             let (interval, _) = case.judge(&step);
             let (_, decision) = case.judge(steps.deciding());
             let narrowing = match &case.evidence {
                 Evidence::Logs(_) => interval,
-                // No number of blocks shows where between two levels it lies.
+                // No number of blocks shows where between two levels the quantity lies.
                 Evidence::Derived(quantity) => {
                     let at_look = case.confidence_at_look(step.level);
                     case.of_all_looks(quantity.unwidened_interval(at_look))
@@ -75,7 +76,7 @@ pub(super) fn questions(context: &AnalysisContext) -> Vec<Question> {
 /// The data that a claim is judged on.
 struct Case {
     region: Region,
-    /// The look at which the latest of its blocks were judged.
+    /// The look at which the latest of the blocks were judged.
     look: Look,
     blocks: usize,
     /// Ends of intervals that must hold simultaneously to decide the claim.
@@ -97,7 +98,7 @@ impl Evidence {
         }
     }
 
-    /// Returns the interval of a claim that is shown but not judged.
+    /// Returns the interval to show for a claim that is not judged.
     fn interval(&self) -> Interval {
         match self {
             Self::Logs(logs) => toll_stats::hodges_lehmann(logs, CONFIDENCE).map(f64::exp),
@@ -136,7 +137,7 @@ fn judge_family(claims: Vec<&Claim>, alpha: f64, context: &AnalysisContext) -> V
     judged.collect()
 }
 
-/// Returns the evidence on each claim that is multiplied with that of other runs.
+/// Returns the evidence on each claim, to be multiplied with that of other runs.
 pub(super) fn e_values_of_all(context: &AnalysisContext) -> Vec<Option<EValues>> {
     let claims = context.experiment.claim_family();
     let of_claim = |claim| case(claim, context).ok()?.e_values();
@@ -146,14 +147,14 @@ pub(super) fn e_values_of_all(context: &AnalysisContext) -> Vec<Option<EValues>>
 /// Result of a claim in the procedures over all claims of its run.
 #[derive(Clone, Copy)]
 struct Steps {
-    /// In the procedure that bounds the chance of any wrong verdict.
+    /// Result in the procedure that bounds the chance of any wrong verdict.
     family: TestStep,
-    /// In the procedure that bounds the share of wrong verdicts.
+    /// Result in the procedure that bounds the share of wrong verdicts.
     discovery: TestStep,
 }
 
 impl Steps {
-    /// Returns the step that decides, if one does.
+    /// Returns the step whose result counts: that of the family if it decides, else the other.
     fn deciding(&self) -> &TestStep {
         if self.family.rejected {
             &self.family
@@ -166,7 +167,7 @@ impl Steps {
 /// The data of a claim with its steps, or why it cannot be judged.
 type CaseAtStep = Result<(Case, Steps), Reason>;
 
-/// Returns every claim with its data and its steps in the procedures. These cover only the
+/// Returns every claim with its data and its steps in the procedures. The procedures cover only the
 /// claims that can be tested; the others cannot cause errors.
 fn cases<'a>(
     claims: Vec<&'a Claim>,
@@ -274,7 +275,7 @@ impl Case {
         joint.min(self.tails as f64 * all_on_one_side).min(1.0)
     }
 
-    /// The same over all looks of the run.
+    /// Returns the smallest attainable p-value over all looks of the run.
     fn least_p_at_look(&self) -> f64 {
         let sides = self.region.sides() as f64;
         (sides * self.look.error(self.least_p() / sides)).min(1.0)
@@ -316,12 +317,12 @@ impl Case {
         1.0 - 2.0 * level / self.region.sides() as f64
     }
 
-    /// The same for the interval of a single look.
+    /// Confidence of the interval of a single look that decides at an error level.
     fn confidence_at_look(&self, level: f64) -> f64 {
         1.0 - 2.0 * self.look.tail(level / self.region.sides() as f64)
     }
 
-    /// Returns the smallest level at which the claim is decided, either way.
+    /// Returns the smallest level at which the claim is supported or refuted.
     fn p(&self) -> f64 {
         let sides = self.region.sides() as f64;
         match &self.evidence {
@@ -428,8 +429,8 @@ pub(super) fn blocks_needed(experiment: &Experiment) -> Option<usize> {
     (!sides_and_tails.is_empty()).then(|| (1..).find(decides_all))?
 }
 
-/// Returns the fewest blocks that can decide the claims that are testable here, judging by
-/// the trials so far; `None` if there are none.
+/// Returns the fewest blocks that can decide the claims that are testable here, judging by the
+/// trials so far; `None` if no claim is.
 pub(super) fn deciding_blocks(context: &AnalysisContext) -> Option<DecidingBlocks> {
     let experiment = context.experiment;
     let claims = experiment.claim_family();
@@ -505,7 +506,8 @@ fn judge(claim: &Claim, context: &AnalysisContext, case: &Case, steps: &Steps) -
     verdict
 }
 
-/// Stores the interval. JSON has no infinity, so one beyond the levels is stored separately.
+/// Stores the interval in the verdict. JSON has no infinity, so an interval beyond the levels is
+/// stored separately.
 fn show(verdict: &mut Verdict, interval: &Interval) {
     if interval.estimate.is_finite() && interval.high.is_finite() {
         verdict.measured = Some(Estimate::from(interval))
@@ -523,14 +525,14 @@ fn untestable(claim: &Claim, context: &AnalysisContext, reason: Reason) -> Verdi
     };
     if let Ok(evidence) = evidence(claim, context) {
         match reason {
-            // Shown, and never judged.
+            // The ratio of emulated times is shown, but never judged.
             Reason::Emulated if matches!(evidence, Evidence::Logs(_)) => {
                 let ratio = Estimate::from(&evidence.interval());
                 let words = format::ratio_interval(&ratio);
                 verdict.reason = format!("{reason}; the ratio was {words}");
                 verdict.unjudged_ratio = Some(ratio);
             }
-            // What one run measures is judged beside the values of other machines.
+            // The value is only measured here. A report on many machines judges it.
             Reason::OneMachine { .. } => {
                 verdict.blocks = evidence.blocks();
                 show(&mut verdict, &evidence.interval());
@@ -606,7 +608,7 @@ fn reason(claim: &Claim, interval: &Interval, verdict: &Verdict) -> String {
             "the interval lies within the claim's bounds".into()
         }
         (Outcome::Refuted, _) if interval.low == f64::INFINITY => {
-            "it is not reached within the levels tried".into()
+            "no level that was tried reaches the value".into()
         }
         (Outcome::Refuted, ClaimDirection::Equal) => {
             format!("the interval lies outside the margin of {margin}")
@@ -663,7 +665,7 @@ fn logarithmic_of(case: &Case, interval: &Interval) -> Interval {
     }
 }
 
-/// Returns why a claim of less or greater is refuted.
+/// Returns why a claim with the direction `less` or `greater` is refuted.
 fn refuted(claim: &Claim, interval: &Interval, verdict: &Verdict) -> String {
     let is_less = claim.direction() == ClaimDirection::Less;
     if claim.threshold() != 1.0 {

@@ -80,7 +80,7 @@ pub(super) fn failed_checks(checks: &[Verdict]) -> impl Iterator<Item = String> 
     })
 }
 
-/// Explains what cold means on a virtual machine, if anything here is measured cold.
+/// Explains what cold means on a virtual machine, if the run measures anything cold.
 pub(super) fn cold_host(stored: &StoredRun) -> Option<String> {
     let mut levels = stored.treatments.iter().flat_map(|one| one.levels.values());
     let is_virtual = stored.run.machine.virtualization != "none";
@@ -91,7 +91,7 @@ pub(super) fn cold_host(stored: &StoredRun) -> Option<String> {
     })
 }
 
-/// Warns of metrics that no trial recorded. They yield empty tables; most often the name is
+/// Warns of metrics that no trial recorded. Their tables are empty, and most often the name is
 /// mistyped.
 fn missing_metrics(stored: &StoredRun) -> Vec<String> {
     let mut recorded: Vec<&str> = stored
@@ -113,7 +113,7 @@ fn missing_metrics(stored: &StoredRun) -> Vec<String> {
     sentence.collect()
 }
 
-/// Warns of counters that shared their unit with others and so saw only part of the time.
+/// Warns of counters that shared a hardware unit with others, and so counted only part of the time.
 fn shared_counters(stored: &StoredRun) -> Vec<String> {
     let mut shared = BTreeSet::new();
     for trial in &stored.trials {

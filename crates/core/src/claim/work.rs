@@ -1,4 +1,4 @@
-//! What runs must have in common, for a ratio between them to be about one thing.
+//! What runs must have in common so that a ratio between them is meaningful.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use crate::spec::{Experiment, PerCommand, Shell};
 pub struct Difference {
     /// What differs, such as `kernel release`.
     pub what: String,
-    /// Its value in each run, in the order of the runs.
+    /// Value of each run, in the order of the runs.
     pub values: Vec<String>,
 }
 
@@ -109,7 +109,8 @@ fn conclude(experiment: &Experiment, name: &str) -> Option<String> {
     of_command(experiment, name, experiment.workload.conclude.as_ref())
 }
 
-/// Returns `None` if the experiment has no such command.
+/// Returns the command's text among `texts`, or `none` if the command has no text. Returns `None`
+/// if the experiment has no such command.
 fn of_command(experiment: &Experiment, name: &str, texts: Option<&PerCommand>) -> Option<String> {
     command(experiment, name)?;
     let text = texts.and_then(|texts| texts.get(name));

@@ -6,11 +6,11 @@ use serde::Serialize;
 
 use super::{CommandCount, has_several_kernels};
 
-/// Largest share of a difference that functions which are not listed may have.
+/// Largest share of a difference that unlisted functions may have.
 const UNEXPLAINED: f64 = 0.01;
 
-/// One count minus the one that it is compared with, for the runs in the middle. The
-/// ends bound the difference between any two runs of the sides.
+/// Difference between a count and its reference, for the median runs. The ends bound the difference
+/// between any two runs of the sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Difference {
     pub instructions: i64,
@@ -19,8 +19,8 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// Takes, for each side, the count of its run in the middle, followed by the smallest and
-    /// the largest count.
+    /// Takes, for each side, the count of the median run, followed by the smallest and the largest
+    /// count.
     fn new(one: (u64, [u64; 2]), reference: (u64, [u64; 2])) -> Self {
         let less = |a: u64, b: u64| a.cast_signed() - b.cast_signed();
         Self {
@@ -30,9 +30,8 @@ impl Difference {
         }
     }
 
-    /// Whether all runs of one side have more than all of the other, by more than the runs of
-    /// both sides differ among themselves. The width of the interval is the sum of both
-    /// ranges.
+    /// Whether all runs of one side exceed all runs of the other by more than the runs of both
+    /// sides differ among themselves. The width of the interval is the sum of both ranges.
     fn is_told_from_variation(&self) -> bool {
         let width = self.high - self.low;
         self.low > width || self.high < -width
@@ -47,12 +46,12 @@ pub struct DifferingFunction {
     pub difference: Difference,
 }
 
-/// A count and the one that it is compared with.
+/// A count compared with another one.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CountComparison {
-    /// Place of the count among all.
+    /// Index of the count.
     pub count: usize,
-    /// Place of the one that it is compared with.
+    /// Index of the reference with which the count is compared.
     pub reference: usize,
     #[serde(flatten)]
     pub difference: Difference,

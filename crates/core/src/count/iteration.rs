@@ -7,22 +7,21 @@ use super::{ENTRY_BYTES, Symbols, records, word};
 /// The name for all instructions outside of the kernel.
 pub const PROGRAMS: &str = "programs";
 
-/// Most instructions of the two reads of the clock that are between the marks, besides what
-/// an iteration times.
+/// Most instructions that the two clock reads add to a region, besides the timed work.
 const CLOCK_INSTRUCTIONS: f64 = 5_000.0;
 
-/// Most that entering and leaving idle time adds to a region, as a share of the path length,
-/// which does not include it.
+/// Largest share of the path length that entering and leaving idle time adds to a region. The path
+/// length itself does not include these instructions.
 const IDLE_SHARE: f64 = 0.1;
 
-/// Returns the instructions by function of the iteration whose path length is in the
-/// middle; of an even number, the smaller one. Empty if no counted region is as long.
+/// Returns the instructions by function of the iteration with the median path length; of an even
+/// number, the smaller of the two in the middle. Empty if no counted region has this length.
 ///
 /// `bytes` are what the plugin wrote during the trial: regions of iterations, of warm-ups, and of
 /// other work.
 ///
 /// # Errors
-/// What is wrong with them.
+/// Fails with what is wrong with the bytes.
 pub fn functions_in_the_middle(
     bytes: &[u8],
     symbols: &Symbols,
@@ -39,8 +38,8 @@ pub fn functions_in_the_middle(
     };
     let records = records(bytes)?;
     let totals: Vec<f64> = records.iter().map(total).collect();
-    // The clock takes the same in all iterations, so the right region gives a clock with
-    // which every iteration has a region.
+    // The clock takes the same number of instructions in all iterations. With the right number,
+    // every iteration has a matching region.
     let misfit = |clock: f64| -> f64 {
         let nearest = |length: &f64| {
             let distances = totals.iter().map(|total| (total - length - clock).abs());

@@ -20,9 +20,9 @@ pub struct Linking {
     pub interpreter: Option<String>,
     /// Names of libraries (`DT_NEEDED`).
     pub needed: Vec<String>,
-    /// Directories for its own libraries and for those that these need (`DT_RPATH`).
+    /// Directories for the file's own libraries and for the libraries that these need (`DT_RPATH`).
     pub rpath: Vec<String>,
-    /// Directories for its own libraries (`DT_RUNPATH`), which replace `rpath`.
+    /// Directories for the file's own libraries (`DT_RUNPATH`), which replace `rpath`.
     pub runpath: Vec<String>,
 }
 
@@ -30,7 +30,7 @@ impl Linking {
     /// Reads the tables of an ELF file.
     ///
     /// # Errors
-    /// If it is not an ELF file, or damaged.
+    /// If the content is not an ELF file, or is damaged.
     pub fn read(content: &[u8]) -> Result<Self, String> {
         match FileKind::parse(content) {
             Ok(FileKind::Elf64) => Self::read_as::<FileHeader64<Endianness>>(content, true),
@@ -89,7 +89,7 @@ impl Linking {
                 DT_RPATH => self.rpath.extend(directories()),
                 _ => self.runpath.extend(directories()),
             }
-            // Names may overlap in the file, and so take more memory than it has bytes.
+            // Names may overlap in the file, and so take more memory than the file has bytes.
             let counts = [&self.needed, &self.rpath, &self.runpath].map(Vec::len);
             if counts.iter().any(|count| *count > NAMES_MAX) {
                 return Err(format!(
@@ -104,7 +104,8 @@ impl Linking {
     }
 }
 
-/// Returns the names that a dynamic section refers to, from where the linker would map them.
+/// Returns the names that a dynamic section refers to. Reads the names at the addresses to which
+/// the linker would map them.
 fn strings<'data, Elf: FileHeader<Endian = Endianness>>(
     endian: Endianness,
     content: &'data [u8],

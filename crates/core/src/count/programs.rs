@@ -14,21 +14,22 @@ const PAGE_BYTES: usize = 4096;
 #[derive(Debug, Default)]
 pub struct Programs {
     files: Vec<ProgramFile>,
-    /// Index of a file, and the page's address in it, by [`identity`].
+    /// Index of each page's file, and the page's address in it, by [`identity`].
     pages: HashMap<u64, (usize, u64)>,
 }
 
 #[derive(Debug)]
 struct ProgramFile {
     name: String,
-    /// Sorted by address.
+    /// Functions, sorted by address.
     functions: Vec<Function>,
 }
 
 #[derive(Debug)]
 struct Function {
     begin: u64,
-    /// The first address after it; without one, it ends where the next function begins.
+    /// The first address after the function. Without one, the function ends where the next one
+    /// begins.
     end: Option<u64>,
     name: String,
 }
@@ -77,7 +78,7 @@ impl Programs {
                     continue;
                 }
                 let identity = identity(page);
-                // The plugin reports 0 for a page that it cannot read, and for one of zeros.
+                // The plugin reports 0 for a page that it cannot read, and for a page of zeros.
                 if identity != 0 {
                     let address = base.wrapping_add((index * PAGE_BYTES) as u64);
                     self.pages.entry(identity).or_insert((number, address));

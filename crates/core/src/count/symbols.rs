@@ -7,7 +7,7 @@ pub struct Symbols(Vec<(u64, Symbol)>);
 #[derive(Debug, Clone)]
 struct Symbol {
     name: String,
-    /// Whether executing the block at its address is a call of it.
+    /// Whether executing the block at the symbol's address is a call of the function.
     is_entry: bool,
 }
 

@@ -26,9 +26,9 @@ use place::{Places, entered_by, places};
 
 const KINDS: [RowKind; 3] = [RowKind::Function, RowKind::Group, RowKind::Rest];
 
-/// Most rows of a stage, and smallest share of all time that a row has, so that few tests
-/// share the error budget. The choice depends on the sum of both treatments, which says
-/// nothing about their difference.
+/// Most rows of a stage, and smallest share of all time that a row has, so that few tests share the
+/// error budget. Rows are chosen by the sum of both treatments' times, which says nothing about the
+/// difference between them.
 const ROWS_MAX: usize = 20;
 const SHARE_MIN: f64 = 0.005;
 
@@ -187,7 +187,7 @@ impl<'a> Blocks<'a> {
             .collect()
     }
 
-    /// Times by name at a level, for the stacks that no listed row has.
+    /// Times by name at a level, for the stacks that no listed row contains.
     fn at(&self, level: usize, listed: &[BTreeSet<String>]) -> Vec<Column> {
         self.columns(|key| {
             let places = &self.places[key];
@@ -201,7 +201,7 @@ impl<'a> Blocks<'a> {
         self.columns(|key| self.entries[key].as_deref())
     }
 
-    /// Times by name: the largest ones that have at least the minimum share.
+    /// Returns the times by name, for the largest names that have at least the minimum share.
     fn columns<'b>(&'b self, name: impl Fn(&(Activity, u32)) -> Option<&'b str>) -> Vec<Column> {
         let mut columns: BTreeMap<&str, Vec<[f64; 2]>> = BTreeMap::new();
         for (block, pair) in self.pairs.iter().enumerate() {

@@ -10,13 +10,14 @@ use crate::claim::model::Estimate;
 pub struct Explanation {
     /// The treatment that takes longer.
     pub slower: usize,
-    /// Its label.
+    /// Label of the slower treatment.
     pub slower_label: String,
-    /// The treatment that takes less.
+    /// The treatment that takes less time.
     pub faster: usize,
-    /// Its label.
+    /// Label of the faster treatment.
     pub faster_label: String,
-    /// Time of the slower over that of the faster, from the timed trials if available.
+    /// Time of the slower treatment divided by that of the faster one, from the timed trials if
+    /// available.
     pub ratio: f64,
     /// Number of blocks of profiled trials.
     pub blocks: usize,
@@ -27,38 +28,38 @@ pub struct Explanation {
     /// Rows that can be distinguished from noise, largest first. All intervals hold
     /// simultaneously.
     pub rows: Vec<ExplainedRow>,
-    /// The rest of the difference, in nanoseconds.
+    /// Part of the difference that no row explains, in nanoseconds.
     pub not_attributed_ns: Estimate,
-    /// The same as a share; `None` as for rows.
+    /// Share of the difference that no row explains; `None` if the sign of the difference is
+    /// unknown.
     pub not_attributed_share: Option<Estimate>,
-    /// Time in each system call, in page faults and in interrupts, including all that they
-    /// called and waited for, and in programs. This is a separate split with its own error
-    /// budget.
+    /// Time in programs, in each system call, in page faults and in interrupts, with everything
+    /// that these called and waited for. This is a separate split with its own error budget.
     pub entries: Vec<ExplainedRow>,
     /// Counts per iteration, if the treatments differ in them.
     pub counts: Vec<ExplainedCount>,
-    /// How much longer profiled trials took than timed ones.
+    /// How many times longer profiled trials took than timed ones, for each treatment.
     pub overheads: Vec<ProfilingOverhead>,
-    /// Time per iteration in which other programs had the CPU; it is left out.
+    /// Time per iteration in which other programs had the CPU; the difference does not include it.
     pub waits_for_cpu_ns: f64,
     /// Notes that a reader must know.
     pub notes: Vec<String>,
 }
 
-/// A function, wait or group of them.
+/// A function, a wait, or a group of these.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ExplainedRow {
-    /// Its name, such as `vfs_read (read)`.
+    /// Name of the row, such as `vfs_read (read)`.
     pub name: String,
-    /// What it represents.
+    /// What the row represents.
     pub kind: RowKind,
     /// Median time of an iteration of the slower treatment, in nanoseconds.
     pub slower_ns: f64,
-    /// The same of the faster.
+    /// Median time of an iteration of the faster treatment, in nanoseconds.
     pub faster_ns: f64,
-    /// The difference, in nanoseconds.
+    /// Difference between the two treatments, in nanoseconds.
     pub difference_ns: Estimate,
-    /// Its share of the whole difference; `None` if the sign of that is unknown.
+    /// Share of the whole difference; `None` if the sign of the whole difference is unknown.
     pub share: Option<Estimate>,
 }
 
@@ -76,16 +77,16 @@ pub enum RowKind {
     Entry,
 }
 
-/// A count of an iteration.
+/// A count per iteration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ExplainedCount {
-    /// The metric.
+    /// Name of the metric.
     pub metric: String,
-    /// Median of the slower treatment.
+    /// Median count of the slower treatment.
     pub slower: f64,
-    /// Median of the faster treatment.
+    /// Median count of the faster treatment.
     pub faster: f64,
-    /// The difference.
+    /// Difference between the two treatments.
     pub difference: Estimate,
 }
 

@@ -1,11 +1,11 @@
-//! What a stack is charged to: a function or wait, a group, and the rest of its kind.
+//! Assigns a stack to a function or wait, to a group, and to the rest of its kind.
 
 use toll_wire::Activity;
 
 use crate::run::ProfiledFunction;
 
-/// Name of the return from a system call. A timer's samples at the instruction after the call
-/// belong to it.
+/// Name for the return from a system call. Timer samples at the instruction after the call count as
+/// this return.
 pub const SYSTEM_CALL_RETURN: &str = "return from a system call";
 
 const SYSTEM_CALLS: &str = "system-call entry and exit";
@@ -26,8 +26,8 @@ pub fn places(activity: Activity, frames: &[&ProfiledFunction]) -> Places {
     }
 }
 
-/// Returns the system call, fault or interrupt of a stack, or that it is in a program;
-/// `None` if unknown.
+/// Returns the system call, fault or interrupt that a stack belongs to, or that the stack is in a
+/// program; `None` if unknown.
 pub fn entered_by(activity: Activity, frames: &[&ProfiledFunction]) -> Option<String> {
     let names = kernel_names(frames);
     match (activity, names.is_empty()) {
@@ -108,8 +108,7 @@ fn kernel_names<'a>(frames: &[&'a ProfiledFunction]) -> Vec<&'a str> {
 
 const INTERRUPTS: &str = "interrupts";
 
-/// Returns what the kernel runs for: a system call, a page fault or an interrupt, the
-/// innermost of them.
+/// Returns why the kernel runs: the innermost system call, page fault or interrupt.
 fn context(names: &[&str]) -> Option<String> {
     for (index, name) in names.iter().enumerate() {
         if name.contains("exc_page_fault") {
@@ -120,7 +119,7 @@ fn context(names: &[&str]) -> Option<String> {
         }
         if is_system_call_entry(name) {
             let call = names[..index].last();
-            // Such as a task switch on the way out.
+            // For instance, a task switch on the way out of the kernel.
             if call.is_some_and(|name| is_entry(name)) {
                 return Some(SYSTEM_CALLS.to_owned());
             }

@@ -1,11 +1,11 @@
 //! Whether machines differ by a fact as a claim says, and whether published platforms
 //! could have shown it.
 //!
-//! Levels of the fact are compared among machines that are alike in the other facts that
-//! explain. The intervals of all these comparisons hold simultaneously. A claim is
-//! supported if the fact explains and one interval lies beyond the claimed factor. It is
-//! refuted if all lie below that factor. If another fact splits the machines in the same
-//! way, it is neither.
+//! Levels of the fact are compared among machines that are alike in the other explaining facts. The
+//! intervals of all these comparisons hold simultaneously. A claim is supported if the fact
+//! explains the values and one interval lies beyond the claimed factor. A claim is refuted if all
+//! intervals lie below that factor. If another fact splits the machines in the same way, the claim
+//! is neither supported nor refuted.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,10 +20,10 @@ use crate::claim::{ALPHA, CONFIDENCE};
 use crate::format;
 use crate::spec::{KERNEL, Platform};
 
-/// Fewest machines of a level in a comparison; with fewer, its interval does not hold.
+/// Fewest machines of a level in a comparison; with fewer, the interval does not hold.
 const COMPARED_MIN: usize = 3;
 
-/// One level over another, on a logarithmic scale.
+/// Comparison of two levels, on a logarithmic scale.
 struct Comparison<'a> {
     of: &'a str,
     to: &'a str,
@@ -94,8 +94,8 @@ fn is_complete(comparisons: &[Comparison]) -> bool {
     pairs.len() == levels.len() * levels.len().saturating_sub(1) / 2
 }
 
-/// Compares all levels of a fact with each other, in the direction that the claim names
-/// or in both.
+/// Compares all levels of a fact with each other, in the claim's direction or, if it names none, in
+/// both.
 fn comparisons<'a>(
     values: &[f64],
     levels: &[Option<&'a str>],
@@ -189,16 +189,18 @@ pub(super) fn sentence(verdict: &FleetVerdict, difference: &FleetDifference) -> 
             format!("refuted: {alike}{measured} at most, below the claimed {claimed}")
         }
         (Outcome::Undecided, Some(measured)) if is_beyond => {
-            format!("undecided: {alike}{measured}, but with so few machines it may be chance")
+            format!("undecided: {alike}{measured}, but with so few machines this may be chance")
         }
         (Outcome::Undecided, Some(measured)) => {
-            format!("undecided: {alike}{measured}, so the claimed {claimed} is open")
+            format!(
+                "undecided: {alike}{measured}, which may be above or below the claimed {claimed}"
+            )
         }
     }
 }
 
-/// Returns, for each publication that concludes something about platforms by a claim,
-/// whether they can show that machines differ by a fact.
+/// Returns, for each publication that draws a conclusion about platforms from a claim, whether its
+/// platforms can show that machines differ by a fact.
 pub(super) fn published(claim: &str, fact: &str, platforms: &[&Platform]) -> Vec<String> {
     let concerned = platforms
         .iter()
@@ -212,7 +214,7 @@ pub(super) fn published(claim: &str, fact: &str, platforms: &[&Platform]) -> Vec
         match obstacles(fact, &platforms).as_slice() {
             [] => format!("{report} describes {count} platforms"),
             why => format!(
-                "the {count} platforms of {report} cannot show it: {}",
+                "the {count} platforms of {report} cannot show a difference: {}",
                 why.join(", and ")
             ),
         }
@@ -220,8 +222,8 @@ pub(super) fn published(claim: &str, fact: &str, platforms: &[&Platform]) -> Vec
     reports.into_iter().map(describe).collect()
 }
 
-/// Returns why platforms cannot show that machines differ by a fact, by the rules for
-/// machines. Few of them share a level, so every level counts.
+/// Applies the rules for machines to platforms: returns why they cannot show that machines differ
+/// by a fact. Few platforms share a level, so every level counts.
 fn obstacles(fact: &str, platforms: &[&Platform]) -> Vec<String> {
     let names = platforms.iter().flat_map(|one| one.facts.keys());
     let level = |platform: usize, name: &str| {

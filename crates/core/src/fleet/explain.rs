@@ -3,9 +3,8 @@
 //! 1. Each fact is tested on its own; Holm's procedure bounds the error of a claim's tests.
 //! 2. Of the significant facts, the one with the smallest p-value explains most.
 //! 3. A fact that splits the machines in the same way is confounded with it.
-//! 4. The other significant facts are tested again among machines that are alike in the
-//!    explaining facts so far. Facts that are still significant explain, too; the others
-//!    are associated.
+//! 4. The other significant facts are tested again among machines that are alike in the explaining
+//!    facts so far. Facts that are still significant also explain; the others are only associated.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,13 +16,13 @@ use crate::claim::ALPHA;
 /// Fewest machines of a level, and fewest levels of a fact, for a test.
 pub(super) const LEVEL_MACHINES_MIN: usize = 2;
 const LEVELS_MIN: usize = 2;
-/// Cramér's V from which two facts split the machines alike. With two levels each, it is
-/// 0.9 if one of 20 machines is split differently.
+/// Cramér's V from which two facts count as splitting the machines alike. If both facts have two
+/// levels, V is 0.9 if one of 20 machines is split differently.
 const CONFOUNDED: f64 = 0.9;
-/// Seed of the permutations. Any would do; a fixed one gives the same report each time.
+/// Seed of the permutations. Any seed would do; a fixed one gives the same report each time.
 const SEED: u64 = 22;
 
-/// The level of each machine; `None` if it is not known.
+/// The level of each machine; `None` if the level is not known.
 pub(super) type Levels<'a> = Vec<Option<&'a str>>;
 
 /// What was found about one fact.
@@ -115,7 +114,7 @@ fn test_all<'a>(
     tested
 }
 
-/// Returns the facts that explain, are confounded with one that does, or are associated.
+/// Returns the facts that explain, are confounded with an explaining fact, or are associated.
 fn roles<'a>(
     values: &[f64],
     facts: &BTreeMap<&'a str, Split>,
@@ -160,7 +159,7 @@ fn refine(strata: &[usize], levels: &[Option<usize>]) -> Vec<usize> {
         .collect()
 }
 
-/// Returns a number for each machine, which is the same for machines alike in some facts.
+/// Returns a number for each machine. Machines that are alike in some facts have the same number.
 pub(super) fn strata<'a>(
     machines: usize,
     facts: impl Iterator<Item = &'a Levels<'a>>,
@@ -196,7 +195,7 @@ pub(super) fn confounded_with<'a>(
     others.filter(is_confounded).copied().collect()
 }
 
-/// How a fact splits the machines: into its levels that have enough machines.
+/// The division of the machines by a fact into the levels that have enough machines.
 #[derive(Debug, Clone)]
 struct Split {
     /// The number of each machine's level; `None` if that level has too few machines.
@@ -204,7 +203,8 @@ struct Split {
 }
 
 impl Split {
-    /// Returns `None` if fewer than two levels have `machines_min` machines.
+    /// Splits the machines by their levels; `None` if fewer than two levels have `machines_min`
+    /// machines.
     fn new(levels: &Levels, machines_min: usize) -> Option<Self> {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for level in levels.iter().flatten() {

@@ -8,7 +8,7 @@ use crate::spec::FACTS;
 /// Words that end the name of a CPU family.
 const CPU_NAME_ENDS: [&str; 4] = ["CPU", "@", "Processor", "processor"];
 
-/// Returns the known facts of a machine, by name. They are coarse, since a level that only
+/// Returns the known facts of a machine, by name. The facts are coarse, because a level that only
 /// one machine has can explain nothing.
 pub fn facts_of(machine: &Machine) -> BTreeMap<String, String> {
     let levels = [
@@ -34,7 +34,7 @@ fn cpu_family(model: &str) -> String {
         plain = plain.replace(mark, " ");
     }
     let words: Vec<&str> = plain.split_whitespace().collect();
-    // As in `13th Gen Intel Core`.
+    // For instance, `13th Gen Intel Core`.
     let words = match words.get(1) {
         Some(&"Gen") => &words[2..],
         _ => &words[..],

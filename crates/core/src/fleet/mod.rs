@@ -24,9 +24,9 @@ use model::{
 };
 use pooling::Pooling;
 
-/// Combines what the machines say. Each of them judges a claim at most once.
+/// Combines the verdicts of machines. Each machine judges a claim at most once.
 pub fn report(machines: &[FleetMachine]) -> FleetReport {
-    // Values in different units, or of different quantities, are different claims.
+    // Values in different units, or of different quantities, belong to different claims.
     let mut claims: BTreeMap<[&str; 3], Vec<Judged>> = BTreeMap::new();
     for machine in machines {
         for verdict in &machine.verdicts {

@@ -1,6 +1,6 @@
 //! What a fleet of machines says about claims: plain data, ready to be shown.
 //!
-//! As in [`crate::claim::model`], values are on natural scales unless it says otherwise.
+//! As in [`crate::claim::model`], values are on natural scales unless stated otherwise.
 
 use std::collections::BTreeMap;
 
@@ -13,13 +13,13 @@ use crate::spec::Platform;
 /// One machine, and what was found on it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FleetMachine {
-    /// Identifier, such as its name.
+    /// Identifier of the machine, such as its name.
     pub id: String,
-    /// Facts that may explain how it differs, by name; see [`super::facts_of`].
+    /// Facts that may explain how the machine differs, by name; see [`super::facts_of`].
     pub facts: BTreeMap<String, String>,
-    /// One per claim. If an experiment has several runs, the newest counts.
+    /// One verdict per claim. If an experiment has several runs, the newest counts.
     pub verdicts: Vec<FleetVerdict>,
-    /// The published platforms of its experiments.
+    /// Published platforms of the machine's experiments.
     pub platforms: Vec<Platform>,
 }
 
@@ -36,41 +36,40 @@ pub struct FleetVerdict {
     pub quantity: String,
     /// Unit of `measured`; empty for a ratio.
     pub unit: String,
-    /// For a claim over machines: the fact by which they are said to differ.
+    /// For a claim over machines: the fact by which machines are said to differ.
     pub differ_by: Option<String>,
-    /// The judgement.
+    /// Judgement of the claim.
     pub outcome: Outcome,
     /// The measured value.
     pub measured: Option<Estimate>,
     /// What the claim says.
     pub direction: ClaimDirection,
-    /// The value that the claim is about; for a claim over machines, the factor between
-    /// them.
+    /// The value that the claim is about; for a claim over machines, the factor between machines.
     pub threshold: f64,
 }
 
-/// Every claim on every machine.
+/// Results of every claim on every machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FleetReport {
-    /// In the order they were given.
+    /// Machines, in the order in which they were given.
     pub machines: Vec<MachineFacts>,
-    /// One for every claim, quantity and unit, sorted by these.
+    /// Results, one for every claim, quantity and unit, sorted by these.
     pub claims: Vec<FleetClaim>,
     /// Machines that publications describe. Nothing was measured on them, so they count
     /// in no claim.
     pub published_platforms: Vec<Platform>,
 }
 
-/// One machine.
+/// One machine and its facts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MachineFacts {
     /// Identifier of the machine.
     pub id: String,
-    /// Facts that may explain how it differs, by name.
+    /// Facts that may explain how the machine differs, by name.
     pub facts: BTreeMap<String, String>,
 }
 
-/// One claim on all machines that judged it.
+/// One claim on all machines that judged the claim.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FleetClaim {
     /// Identifier such as `cat.align`.
@@ -85,7 +84,7 @@ pub struct FleetClaim {
     pub unit: String,
     /// The value that the claim is about.
     pub threshold: f64,
-    /// One for every machine that judged it.
+    /// Outcome on every machine that judged the claim.
     pub machines: Vec<MachineOutcome>,
     /// Number of machines by outcome.
     pub counts: OutcomeCounts,
@@ -93,10 +92,11 @@ pub struct FleetClaim {
     pub pooled: Option<PooledEstimate>,
     /// Facts that may explain how the machines differ, by name.
     pub facts: Vec<FleetFact>,
-    /// For a claim on how machines differ: the judgement of all of them together, since
-    /// one alone cannot test it.
+    /// For a claim on how machines differ: its judgement over all machines together, since one
+    /// machine cannot test it.
     pub difference: Option<FleetDifference>,
-    /// What the published platforms can show about such a claim, one sentence per publication.
+    /// What the published platforms can show about a claim on how machines differ, one sentence per
+    /// publication.
     pub published: Vec<String>,
     /// The result in a sentence, such as `holds on 37 of 40 machines, refuted on 2,
     /// undecided on 1; differs by file system, not by kernel`.
@@ -108,50 +108,50 @@ pub struct FleetClaim {
 pub struct FleetDifference {
     /// The fact.
     pub fact: String,
-    /// The judgement.
+    /// Judgement of the claim.
     pub outcome: Outcome,
     /// The two levels that decide, or differ most; absent if none can be compared.
     pub levels: Option<LevelRatio>,
-    /// Other facts that explain; only machines alike in them are compared.
+    /// Other explaining facts; only machines that are alike in these facts are compared.
     pub alike_in: Vec<String>,
     /// Facts that split the machines as this one does, so that either may be the cause.
     pub confounded_with: Vec<String>,
 }
 
-/// Machines of one level over those of another.
+/// Ratio of the values of one level's machines to those of another level's machines.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LevelRatio {
-    /// The numerator, such as `xfs`.
+    /// Level of the numerator, such as `xfs`.
     pub of: String,
-    /// The denominator.
+    /// Level of the denominator.
     pub to: String,
-    /// Ratio of their geometric means. The intervals of all levels hold simultaneously.
+    /// Ratio of the levels' geometric means. The intervals of all levels hold simultaneously.
     pub ratio: Estimate,
 }
 
-/// How a claim fares on one machine.
+/// Outcome of a claim on one machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MachineOutcome {
-    /// The machine.
+    /// Identifier of the machine.
     pub machine: String,
-    /// The judgement.
+    /// Judgement of the claim.
     pub outcome: Outcome,
     /// The measured value.
     pub measured: Option<Estimate>,
-    /// Whether the value is so far from the others that the pooled one leaves it out.
+    /// Whether the value is so far from the others that the pooled value leaves it out.
     pub is_outlying: bool,
 }
 
-/// Machines by outcome.
+/// Number of machines by outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OutcomeCounts {
-    /// The claim holds.
+    /// Machines on which the claim holds.
     pub supported: usize,
-    /// It does not.
+    /// Machines on which the claim does not hold.
     pub refuted: usize,
-    /// The interval is too wide to say.
+    /// Machines whose interval is too wide for a verdict.
     pub undecided: usize,
-    /// The machine cannot test it.
+    /// Machines that cannot test the claim.
     pub not_testable: usize,
 }
 
@@ -171,12 +171,12 @@ pub struct PooledEstimate {
     pub machines: usize,
     /// Centre of the machines that are not outlying.
     pub mean: Estimate,
-    /// Where the true value of a further machine lies, if it is not outlying.
+    /// Interval for the true value of a further machine, if that machine is not outlying.
     pub prediction: Estimate,
     /// Standard deviation between the true values of machines that are not outlying; of
     /// their logarithms if these were pooled.
     pub between_deviation: f64,
-    /// Machines that lie far from the others. None can be found among fewer than 10.
+    /// Machines that lie far from the others. Among fewer than 10 machines, none can be found.
     pub outlying: Vec<String>,
 }
 
@@ -193,20 +193,20 @@ pub enum PoolingScale {
 /// A fact about machines, and whether it explains how they differ.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FleetFact {
-    /// Its name, such as `file system`.
+    /// Name of the fact, such as `file system`.
     pub name: String,
-    /// Whether it explains differences.
+    /// How the fact is related to the differences.
     pub role: FactRole,
-    /// The explaining fact that it is confounded or associated with.
+    /// Explaining fact with which this one is confounded or associated.
     pub with: Option<String>,
     /// Probability of a difference this large between levels if the fact has no effect.
     pub p: Option<f64>,
-    /// The same with Holm's adjustment for all facts tested for this claim.
+    /// Probability `p` with Holm's adjustment for all facts tested for this claim.
     pub p_adjusted: Option<f64>,
-    /// Share of the variance of the machines' ranks that lies between levels, corrected for
-    /// their number.
+    /// Share of the variance of the machines' ranks that lies between levels, corrected for the
+    /// number of levels.
     pub explained: Option<f64>,
-    /// Its levels, by name.
+    /// Levels of the fact, by name.
     pub levels: Vec<FactLevel>,
 }
 
@@ -214,12 +214,11 @@ pub struct FleetFact {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FactRole {
-    /// Machines differ by it, even among those that are alike in the facts found before.
+    /// Machines differ by the fact, even among those that are alike in the facts found before.
     Explains,
-    /// It splits the machines as an explaining fact does, so that either may be the cause.
+    /// The fact splits the machines as an explaining fact does, so that either may be the cause.
     Confounded,
-    /// Machines differ by it, but no longer among those that are alike in an explaining
-    /// fact.
+    /// Machines differ by the fact, but no longer among those that are alike in an explaining fact.
     Associated,
     /// No difference was found.
     NoDifference,
@@ -234,8 +233,8 @@ pub struct FactLevel {
     pub level: String,
     /// Machines with a verdict.
     pub machines: usize,
-    /// Those on which the claim holds.
+    /// Machines on which the claim holds.
     pub supported: usize,
-    /// Centre of their values; absent if fewer than 3 can be pooled.
+    /// Centre of the machines' values; absent if fewer than 3 can be pooled.
     pub mean: Option<Estimate>,
 }

@@ -55,7 +55,7 @@ impl Pooling {
         }
     }
 
-    /// Pools all machines; returns `None` if they are fewer than 3.
+    /// Pools all machines; returns `None` if there are fewer than 3.
     pub fn all(&self) -> Option<RandomEffects> {
         let is_enough = self.values.len() >= MACHINES_MIN;
         is_enough.then(|| RandomEffects::new(&self.values, &self.errors))

@@ -73,9 +73,9 @@ pub fn interval(estimate: &Estimate, unit: &str) -> String {
     format!("{value} {ends}")
 }
 
-/// Formats a value and its interval. The width of the interval decides the digits: more
-/// would claim a precision that the interval denies, fewer would hide on which side of a
-/// margin it lies.
+/// Formats a value and its interval. The width of the interval decides the digits. More digits
+/// would claim a precision that the interval denies. Fewer digits would hide on which side of a
+/// margin the interval lies.
 pub fn interval_parts(estimate: &Estimate, unit: &str) -> (String, String) {
     let ends = |low: String, high: String| format!("[{low}, {high}]");
     let scales = match unit {
@@ -127,7 +127,8 @@ pub fn derived(derived: &DerivedValue, unit: &str) -> String {
     format!("{value} {ends}").trim_end().to_owned()
 }
 
-/// Formats a value and its interval, which is empty if all of it lies beyond.
+/// Formats a value and its interval. The interval is empty if all of it lies beyond the largest
+/// level.
 fn derived_parts(derived: &DerivedValue, unit: &str) -> (String, String) {
     if let (Some(value), Some(low), Some(high)) = (derived.value, derived.low, derived.high) {
         let confidence = derived.confidence;
@@ -147,8 +148,8 @@ fn derived_parts(derived: &DerivedValue, unit: &str) -> (String, String) {
     (part(derived.value), ends)
 }
 
-/// Formats a price: the value and, separately, the ends of its interval in the same unit,
-/// each with three digits. Unlike with a verdict, nothing depends on more.
+/// Formats a price: the value and, separately, the ends of its interval in the same unit, each with
+/// three digits. No verdict depends on more digits.
 pub fn price_parts(price: &DerivedValue, unit: &str) -> (String, String) {
     let (Some(value), Some(low), Some(high), "ns") = (price.value, price.low, price.high, unit)
     else {
@@ -199,7 +200,7 @@ fn decimals_of_width(low: f64, high: f64) -> Option<usize> {
     if !width.is_finite() || width <= 0.0 {
         return None;
     }
-    // A tiny step down, so that a width of exactly 0.03 does not round up.
+    // The tiny subtraction keeps a width of exactly 0.03 from rounding up.
     let wanted = (-(width / 6.0).log10() - 1e-9).ceil();
     #[expect(
         clippy::cast_possible_truncation,

@@ -6,8 +6,8 @@ use super::find::find;
 use super::treatment::Treatment;
 use crate::spec::{Derived, DerivedKind, Experiment, Level, Selector, Test};
 
-/// Keeps the treatments that claims compare and renumbers them. Keeps all if there are none,
-/// for instance because the profile's levels leave every claim out.
+/// Keeps only the treatments that claims compare, and renumbers them. Keeps all treatments if no
+/// claim compares any, for instance because the profile's levels leave every claim out.
 pub fn keep(experiment: &Experiment, mut treatments: Vec<Treatment>) -> Vec<Treatment> {
     let wanted = claimed(experiment, &treatments);
     if !wanted.is_empty() {

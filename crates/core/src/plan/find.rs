@@ -16,7 +16,7 @@ pub fn find(
         None => Err(why_none(selector, factors)),
         Some(only) => match left_open(treatments, selector) {
             None => Ok(only.index),
-            Some(open) => Err(format!("{} leaves {open} open", describe(selector)).into()),
+            Some(open) => Err(format!("{} names no level of {open}", describe(selector)).into()),
         },
     }
 }

@@ -1,7 +1,7 @@
 //! Which trials to run, in which order.
 //!
-//! A plan is a pure function of an experiment and a seed. The two give the list of trials,
-//! so a killed run can be resumed.
+//! A plan is a pure function of an experiment and a seed. Both together always give the same list
+//! of trials, so a killed run can be resumed.
 //!
 //! Architecture invariant: this module does no I/O.
 

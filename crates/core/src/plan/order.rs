@@ -8,7 +8,7 @@ use super::{Boot, Plan, Treatment};
 
 /// Number of first blocks that run every treatment: as many as an interval of 95 % needs.
 const FULL_BLOCKS: u32 = 6;
-/// After these, one block in this many runs every treatment.
+/// After the first full blocks, one block in this many runs every treatment.
 const FULL_EVERY: u32 = 16;
 
 impl Plan {
@@ -63,7 +63,8 @@ impl Plan {
         let mut seen = BTreeSet::new();
         let mut places: Vec<&Option<Boot>> = boots.iter().collect();
         places.retain(|boot| seen.insert(*boot));
-        // In order of their first trial, the boot with the most trials would lead too often.
+        // If boots came in the order of their first trials, the boot with the most trials would
+        // lead too often.
         rng.shuffle(&mut places);
         let numbered = places.into_iter().enumerate();
         let place_of: BTreeMap<_, _> = numbered.map(|(place, boot)| (boot, place)).collect();

@@ -17,7 +17,7 @@ pub struct TreatmentParameters {
     pub workload: Workload,
     /// The conditions around the trial.
     pub surroundings: Surroundings,
-    /// Boot parameters of its guest; `None` on this machine.
+    /// Boot parameters of the treatment's guest; `None` on this machine.
     pub guest: Option<GuestParameters>,
 }
 
@@ -65,7 +65,7 @@ impl TreatmentParameters {
         } = self.surroundings;
         match &self.workload {
             _ if self.guest.is_some() => None,
-            // As published: a machine with twice the buffer.
+            // As in the report, the machine has twice the memory of the buffer.
             Workload::Memory(memory) if pressure != Pressure::None => {
                 Some(limit_bytes.unwrap_or((2 * memory.buffer_bytes).max(LIMIT_BYTES_MIN)))
             }
@@ -75,7 +75,7 @@ impl TreatmentParameters {
     }
 
     /// Returns the process that competes for memory. As in the report, it uses as much memory as
-    /// there is.
+    /// the trial may have.
     fn competitor(&self) -> Option<Competitor> {
         let uses = match self.surroundings.pressure {
             Pressure::None => return None,
@@ -87,8 +87,8 @@ impl TreatmentParameters {
         Some(Competitor { bytes, uses })
     }
 
-    /// Returns the name of the file system that holds the trial's files, as work directories use
-    /// it.
+    /// Returns the name of the file system that holds the trial's files, in the form that names of
+    /// work directories have.
     pub fn file_system(&self) -> String {
         let Surroundings {
             fs,
@@ -110,7 +110,7 @@ impl TreatmentParameters {
         name
     }
 
-    /// Returns why no machine can run it, if the parameters alone show that.
+    /// Returns why no machine can run the treatment, if the parameters alone show that.
     pub fn contradiction(&self) -> Option<String> {
         let Workload::Transfer(transfer) = &self.workload else {
             return None;

@@ -8,8 +8,8 @@ use crate::spec::constraints::Constraints;
 use crate::spec::guest::GuestParameters;
 use crate::spec::{Experiment, Selector, WorkloadKind};
 
-/// Most treatments of one experiment. A block runs them all, so more would
-/// make even a single block endless.
+/// Most treatments of one experiment. A block runs all of them, so more would make even a single
+/// block endless.
 pub const TREATMENTS_MAX: usize = 10_000;
 
 /// The treatments of an experiment and the order of every block.
@@ -80,7 +80,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Adds twins to the groups that compare something with their originals.
+    /// Adds each twin to the compared groups that have its original.
     fn run_twins_along(&mut self) {
         for group in &mut self.compared {
             let twins = self.treatments.iter().filter(|one| {
@@ -99,8 +99,8 @@ impl Plan {
             twins => twins,
         };
         for selector in selectors {
-            // A twin that a profile's levels or constraints leave out falls back to the
-            // first treatment, so that every run has one.
+            // A twin that a profile's levels or constraints leave out falls back to the first
+            // treatment, so that every run has a twin.
             let found = self
                 .treatments
                 .iter()
@@ -119,16 +119,16 @@ impl Plan {
         Ok(())
     }
 
-    /// Length of the padding in the environment of one trial, in bytes. The size of the
-    /// environment decides where the stack starts, and so whether hot data straddles cache
-    /// lines. So it is drawn anew for each trial (Mytkowicz et al., ASPLOS 2009).
+    /// Length of the padding in the environment of one trial, in bytes. The size of the environment
+    /// decides where the stack starts, and so whether hot data straddles cache lines. So the length
+    /// is drawn anew for each trial (Mytkowicz et al., ASPLOS 2009).
     pub fn padding_bytes(&self, block: u32, treatment: usize) -> usize {
         let stream = (u64::from(block) << 32) | (1 << 31) | treatment as u64;
         Rng::new(self.seed).fork(stream).below(4096)
     }
 
-    /// Seed of what a trial draws itself, such as the order of a chase. Trials of a block
-    /// share it if all of them have to count the same numbers.
+    /// Seed of the numbers that a trial draws itself, such as the order of a chase. Trials of a
+    /// block share the seed if all of them have to count the same numbers.
     pub fn trial_seed(&self, block: u32, treatment: usize) -> u64 {
         let drawn_for = if self.shares_draws {
             0

@@ -110,7 +110,7 @@ fn a_selector_must_pick_one_treatment() {
     let find = |pairs| super::find(&plan.treatments, &select(pairs), &experiment.factors);
     assert_eq!(find(&[("a", "y"), ("b", "1024")]), Ok(4));
     let open = find(&[("a", "y")]).unwrap_err().to_string();
-    assert!(open.contains("leaves b open"), "{open}");
+    assert!(open.contains("names no level of b"), "{open}");
     let what = "a=w".into();
     assert_eq!(
         find(&[("a", "w"), ("b", "1k")]),

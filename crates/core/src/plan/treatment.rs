@@ -20,7 +20,7 @@ pub struct Treatment {
     pub label: String,
     /// The treatment of which this is the A/A twin.
     pub twin_of: Option<usize>,
-    /// Why it cannot run here.
+    /// Why the treatment cannot run here.
     pub skipped: Option<Reason>,
 }
 

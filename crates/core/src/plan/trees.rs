@@ -31,7 +31,7 @@ impl Experiment {
     /// an A/A twin in the base's tree. The directory of `trees` holds both, under the names of
     /// [`SIDES`]. Drops the experiment's own questions, since its claims compare other things.
     ///
-    /// Refuses commands that do the same for both.
+    /// Refuses commands that do the same in both work trees.
     pub fn compare_trees(&mut self, trees: Trees) -> Result<(), SpecError> {
         let wrong = |name: &str, message: String| SpecError {
             origin: name.to_owned(),

@@ -13,20 +13,20 @@ pub const LOG_BYTES_MAX: usize = 64 << 10;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BootRecord {
-    /// Block for which it was booted, from 0.
+    /// Block for which the guest was booted, from 0.
     pub block: u32,
-    /// When it was started, RFC 3339 in UTC.
+    /// When the guest was started, RFC 3339 in UTC.
     pub started_at: String,
-    /// Time until it accepted requests, in nanoseconds.
+    /// Time until the guest accepted requests, in nanoseconds.
     pub boot_ns: u64,
     /// Boot parameters: level by name.
     pub levels: BTreeMap<String, String>,
-    /// What executed its instructions: `kvm`, `tcg` or `icount`; `None` if it
-    /// did not come up.
+    /// What executed the guest's instructions: `kvm`, `tcg` or `icount`; `None` if the guest did
+    /// not come up.
     pub accelerator: Option<String>,
-    /// Facts about it by name, as seen from inside; empty if it did not come up.
+    /// Facts about the guest by name, as seen from inside; empty if the guest did not come up.
     pub facts: BTreeMap<String, String>,
-    /// Why it did not come up, or how it ended early.
+    /// Why the guest did not come up, or how it ended early.
     pub error: Option<String>,
     /// The kernel's log; only the last part of a long one.
     pub log: String,
@@ -35,12 +35,12 @@ pub struct BootRecord {
     pub partner: Option<PartnerRecord>,
 }
 
-/// The partner of a guest: facts about it, and its log. It has the boot parameters of its
-/// guest.
+/// The partner of a guest: facts about the partner, and its log. Both guests have the same boot
+/// parameters.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PartnerRecord {
-    /// Facts about it by name, as seen from inside.
+    /// Facts about the partner by name, as seen from inside.
     pub facts: BTreeMap<String, String>,
     /// The kernel's log; only the last part of a long one.
     pub log: String,

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Facts about a machine that a reader needs to judge a run, or to compare it with a run
-/// from another machine. `None` if this machine does not report it.
+/// Facts about a machine that a reader needs to judge a run, or to compare it with a run from
+/// another machine. A fact is `None` if the machine does not report it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Machine {

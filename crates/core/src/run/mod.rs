@@ -19,14 +19,14 @@ pub use trial::{TrialRecord, TrialState};
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredRun {
     pub run: RunRecord,
-    /// Its experiment, with profile and command-line levels applied.
+    /// Experiment of the run, with profile and command-line levels applied.
     pub experiment: Experiment,
-    /// Its treatments, in plan order.
+    /// Treatments of the run, in plan order.
     pub treatments: Vec<Treatment>,
-    /// Its trials, in the order in which they ran.
+    /// Trials of the run, in the order in which they ran.
     pub trials: Vec<TrialRecord>,
-    /// The boots of its guests, in order.
+    /// Boots of the run's guests, in order.
     pub boots: Vec<BootRecord>,
-    /// Profiles of its treatments, in the order in which they were made.
+    /// Profiles of the run's treatments, in the order in which they were made.
     pub profiles: Vec<ProfileRecord>,
 }

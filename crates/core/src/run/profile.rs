@@ -6,14 +6,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toll_wire::Activity;
 
-/// Trials that recorded where the time of two treatments goes. They are separate from the
-/// timed trials, which they would disturb.
+/// Trials that recorded where the time of two treatments goes. They are separate from the timed
+/// trials, because recording would disturb timing.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProfileRecord {
     /// Index of the treatment that is explained.
     pub treatment: usize,
-    /// Index of the one that it is compared with.
+    /// Index of the treatment with which the explained one is compared.
     pub reference: usize,
     /// When the first trial began, RFC 3339 in UTC.
     pub started_at: String,
@@ -31,7 +31,7 @@ pub struct ProfileRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProfiledFunction {
-    /// Its name, if the file has it.
+    /// Name of the function, if the file has it.
     pub name: Option<String>,
     /// Name of the file without directories; `None` for the kernel, empty for code outside
     /// any file.
@@ -46,13 +46,13 @@ pub struct ProfiledTrial {
     pub block: u32,
     /// Index of the treatment.
     pub treatment: usize,
-    /// Timed iterations, which all times cover.
+    /// Number of timed iterations; all times are totals over these iterations.
     pub iterations: u32,
     /// Number of samples taken.
     pub samples: u64,
-    /// Activity, stack and nanoseconds; together they cover the timed regions.
+    /// Activity, stack and nanoseconds of each entry. The entries together cover the timed regions.
     #[schemars(with = "Vec<(String, u32, u64)>")]
     pub times: Vec<(Activity, u32, u64)>,
-    /// Counts of an iteration, by metric.
+    /// Counts per iteration, by metric.
     pub counts: BTreeMap<String, f64>,
 }

@@ -34,20 +34,20 @@ pub struct RunRecord {
     pub updated_at: Option<String>,
     /// State of the run.
     pub status: RunStatus,
-    /// Why it stopped, in words.
+    /// Why the run stopped, in words.
     pub stop_reason: Option<String>,
-    /// Version of the toll that made it.
+    /// Version of the toll that made the run.
     pub toll_version: String,
-    /// The command line that made it.
+    /// The command line that made the run.
     pub command_line: String,
-    /// The machine it ran on.
+    /// The machine that the run was made on.
     pub machine: Machine,
     /// Environment variables that commands inherited and that can change their measurements:
     /// `LD_*`, `GLIBC_TUNABLES`, `MALLOC_*`, `LANG`, `LC_*` and `PATH`, with their values.
     /// Empty without commands.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub variables: BTreeMap<String, String>,
-    /// Whether it was made elsewhere and imported.
+    /// Whether the run was made elsewhere and imported.
     pub imported: bool,
 }
 
@@ -78,8 +78,8 @@ impl RunRecord {
             .collect();
         (!names.is_empty()).then(|| {
             format!(
-                "commands inherit {}, which can change their measurements; unset those that they \
-                 should not have",
+                "commands inherit {}, which can change their measurements; unset the variables that \
+                 they should not have",
                 names.join(", ")
             )
         })
@@ -90,10 +90,10 @@ impl RunRecord {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunStatus {
-    /// Trials remain; either it is running or it was killed.
+    /// Trials remain: the run is still going on, or it was killed.
     #[default]
     Unfinished,
-    /// It stopped by its own rule.
+    /// The run stopped by its own rule.
     Complete,
 }
 

@@ -10,22 +10,22 @@ use toll_wire::{Disturbance, FailureKind, Outcome, TrialData};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TrialRecord {
-    /// Block, from 0.
+    /// Block of the trial, from 0.
     pub block: u32,
     /// Place within the block, from 0.
     pub position: u32,
     /// Index of the treatment.
     pub treatment: usize,
-    /// When it began, RFC 3339 in UTC.
+    /// When the trial began, RFC 3339 in UTC.
     pub started_at: String,
     /// Total time, including set-up and checks, in nanoseconds.
     pub wall_ns: u64,
     /// Time that the run had taken when this trial ended, over all sessions and without
     /// pauses, in nanoseconds.
     pub run_ns: u64,
-    /// How it ended.
+    /// How the trial ended.
     pub state: TrialState,
-    /// Error message, unless it completed.
+    /// Error message, unless the trial completed.
     pub message: Option<String>,
     /// One value per timed iteration, by metric.
     pub samples: BTreeMap<String, Vec<f64>>,
@@ -46,23 +46,23 @@ pub struct TrialRecord {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TrialState {
-    /// It has samples.
+    /// The trial has samples.
     #[default]
     Completed,
     /// The work failed.
     Failed,
-    /// The kernel or file system does not support this.
+    /// The kernel or file system does not support what the trial does.
     Unsupported,
-    /// Set aside because of an instrument fault.
+    /// The trial was set aside because of an instrument fault.
     Excluded,
-    /// It exceeded its time limit.
+    /// The trial exceeded its time limit.
     TimedOut,
     /// The probe died.
     Crashed,
 }
 
 impl TrialState {
-    /// Its name in the store and in tables.
+    /// Returns the state's name in the store and in tables.
     pub fn name(self) -> &'static str {
         toll_wire::words::<Self>()[self as usize]
     }

@@ -18,19 +18,19 @@ pub const NAME: &str = "commands";
 pub struct AdhocCommands {
     /// Command templates, at least one.
     pub commands: Vec<String>,
-    /// Their names, in order; a command without one is its own name.
+    /// Names of the commands, in order. A command without a name is its own name.
     pub names: Vec<String>,
     pub overrides: Vec<LevelOverride>,
-    /// Command with which the others are compared: one of `commands`, or a further
-    /// one. If absent, the first.
+    /// Command with which the others are compared: one of `commands`, or a further one. If absent,
+    /// the first command.
     pub reference: Option<String>,
-    /// Whether to run them in a guest.
+    /// Whether to run the commands in a guest.
     pub in_guest: bool,
 }
 
-/// Makes an experiment of commands. The caller checks it when it has all its settings. The
-/// first treatment, or the one named as the reference, is the one with which all others
-/// are compared, and it gets the A/A twin.
+/// Makes an experiment of commands. The caller checks the experiment when it has all its settings.
+/// The first treatment, or the one named as the reference, is the one with which all others are
+/// compared, and it gets the A/A twin.
 pub fn experiment(request: &AdhocCommands, profile: &str) -> Result<Experiment, SpecError> {
     let wrong = |message: String| SpecError {
         origin: "command line".into(),
@@ -41,7 +41,7 @@ pub fn experiment(request: &AdhocCommands, profile: &str) -> Result<Experiment, 
     if let Some(reference) = &request.reference
         && !commands.contains(reference)
     {
-        // Last, so that names match the commands in the order given.
+        // The reference comes last, so that names match the commands in the order given.
         commands.push(reference.clone());
     }
     if request.names.len() > commands.len() {
@@ -87,7 +87,7 @@ pub fn experiment(request: &AdhocCommands, profile: &str) -> Result<Experiment, 
     ))
 }
 
-/// Reads an option that may be given once for all commands, or once for each in their
+/// Reads an option that may be given once for all commands, or once for each command in their
 /// order.
 pub fn per_command<T: Clone>(
     option: &str,
@@ -112,7 +112,8 @@ pub fn per_command<T: Clone>(
     }
 }
 
-/// Returns a command's name as a level, which is never a number even if it looks like one.
+/// Returns a command's name as a level. The level is never a number, even if the name looks like
+/// one.
 fn word(text: &str) -> Level {
     Level {
         text: text.to_owned(),

@@ -9,8 +9,8 @@ pub struct Builtin {
 }
 
 impl Builtin {
-    /// Returns its heading without parsing the whole file, since listing all experiments
-    /// must not take as long as starting them all.
+    /// Returns the experiment's heading without parsing the whole file, so that listing all
+    /// experiments is fast.
     pub fn title(&self) -> Option<String> {
         #[derive(serde::Deserialize)]
         struct Head {
@@ -38,7 +38,7 @@ macro_rules! builtin {
 
 macro_rules! builtins {
     ($($name:literal),* $(,)?) => {
-        /// The experiments that `toll run` runs without names, in its order.
+        /// The experiments that `toll run` runs without names, in this order.
         pub const BUILTINS: &[Builtin] = &[$(builtin!($name)),*];
     };
 }
@@ -47,12 +47,13 @@ macro_rules! builtins {
 /// `toll run` without names leaves it out.
 pub const KERNEL: Builtin = builtin!("kernel");
 
-/// The reports' calls on the kernels of Debian's suites. It downloads these kernels, so it
-/// runs only by name.
+/// The experiment that measures the reports' calls on the kernels of Debian's suites. It downloads
+/// these kernels, so it runs only by name.
 pub const VERSIONS: Builtin = builtin!("versions");
 
 builtins![
-    // Prices first, then those that decide most per minute (bench/results/replay.md).
+    // Prices come first, then the experiments that decide most claims per minute
+    // (bench/results/replay.md).
     "prices", "transfer", "mem", "write", "crossing", "cat", "userfs", "sweep", "chase",
     "pressure", // Those that need guests come last: guests may first need a kernel.
     "foreign", "primes", "device", "reclaim",

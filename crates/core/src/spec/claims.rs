@@ -17,12 +17,12 @@ pub struct Claim {
     pub id: String,
     /// The claim in words.
     pub text: String,
-    /// Short name of the publication, if it was published.
+    /// Short name of the publication, if the claim was published.
     pub report: Option<String>,
     /// The claim that this one corrects.
     pub corrects: Option<String>,
-    /// Whether it is a check of the machine and the instrument, which is judged on its own,
-    /// outside the family of claims.
+    /// Whether the claim is a check of the machine and the instrument, judged on its own, outside
+    /// the family of claims.
     #[serde(default, rename = "check", skip_serializing_if = "std::ops::Not::not")]
     pub is_check: bool,
     /// Factors; the file makes the claim for each combination of their levels.
@@ -39,8 +39,8 @@ pub struct Claim {
     per_to: Option<Selector>,
     derived: Option<String>,
     not_testable: Option<String>,
-    /// Fact by which machines are said to differ in the measured quantity. One run has no
-    /// other machine to compare with, so it measures and does not judge.
+    /// Fact by which machines are said to differ in the measured quantity. One run has no other
+    /// machine to compare with, so it measures the quantity without a judgement.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub differ_by: Option<String>,
     direction: Option<ClaimDirection>,
@@ -51,13 +51,14 @@ pub struct Claim {
     /// Published value.
     #[serde(default, deserialize_with = "published::value")]
     pub published: Option<f64>,
-    /// How the report's own numbers contradict what it concludes.
+    /// How the report's own numbers contradict the report's conclusion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contradicted: Option<String>,
     /// Smallest relative margin.
     #[serde(default, deserialize_with = "share")]
     pub margin: Option<f64>,
-    /// Why its plan is not expected to decide if the published value is true.
+    /// Why the experiment's plan is not expected to decide the claim even if the published value is
+    /// true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub underpowered: Option<String>,
 }
@@ -65,11 +66,11 @@ pub struct Claim {
 /// How a claim is tested.
 #[derive(Debug, Clone, Copy)]
 pub enum Test<'a> {
-    /// By the ratio of a metric between two treatments in each block.
+    /// Tested by the ratio of a metric between two treatments in each block.
     Ratio(Contrast<'a>),
-    /// By a derived quantity.
+    /// Tested by a derived quantity.
     Derived(&'a str),
-    /// Not by any run on one machine, for this reason.
+    /// Not tested by any run on one machine, for this reason.
     Never(&'a str),
 }
 
@@ -77,9 +78,9 @@ pub enum Test<'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct Contrast<'a> {
     pub metric: &'a str,
-    /// Numerator.
+    /// Numerator of the ratio.
     pub of: &'a Selector,
-    /// Denominator.
+    /// Denominator of the ratio.
     pub to: &'a Selector,
     /// A second numerator and denominator, whose ratio divides the first ratio.
     pub per: Option<(&'a Selector, &'a Selector)>,
@@ -96,13 +97,13 @@ impl<'a> Contrast<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClaimDirection {
-    /// Below the threshold.
+    /// The quantity is below the threshold.
     Less,
-    /// Above the threshold.
+    /// The quantity is above the threshold.
     Greater,
-    /// At the threshold, within the margin.
+    /// The quantity is at the threshold, within the margin.
     Equal,
-    /// Between two bounds.
+    /// The quantity is between two bounds.
     Within,
 }
 
@@ -124,13 +125,13 @@ impl Claim {
         match (self.between, self.direction) {
             (Some(_), _) => ClaimDirection::Within,
             (None, Some(direction)) => direction,
-            // One level's machines have greater values than another's.
+            // The claim says that machines of one level have greater values than those of another.
             (None, None) if self.differ_by.is_some() => ClaimDirection::Greater,
             (None, None) => ClaimDirection::Equal,
         }
     }
 
-    /// Returns the value that it is about; the lower bound of [`ClaimDirection::Within`].
+    /// Returns the value that the claim is about; the lower bound of [`ClaimDirection::Within`].
     pub fn threshold(&self) -> f64 {
         let lower = self.between.map(|(low, _)| low);
         lower.or(self.threshold).unwrap_or(1.0)
@@ -161,7 +162,7 @@ impl Claim {
             ),
             (
                 self.is_check && !is_testable,
-                "a check is measured, so it cannot be not_testable",
+                "a check is measured; remove not_testable",
             ),
             (
                 self.per_of.is_some() != self.per_to.is_some(),
@@ -169,7 +170,7 @@ impl Claim {
             ),
             (
                 has_range && !(is_range && (is_within || self.direction.is_none())),
-                "between needs a lower and an upper bound, and no other direction",
+                "between needs a lower and an upper bound; remove any other direction",
             ),
             (is_within && !has_range, "direction within needs between"),
             (
@@ -215,7 +216,7 @@ impl Claim {
             ),
             (
                 fact == KERNEL && !is_one_sided,
-                "direction is missing: give `less` or `greater`, for the values of older kernels",
+                "direction is missing: older kernels have `less` or `greater` values",
             ),
             (
                 fact != KERNEL && self.direction.is_some(),

@@ -38,9 +38,9 @@ impl<'a> Constraints<'a> {
         self.names.contains(word)
     }
 
-    /// Returns the first constraint that leaves out all treatments with these levels. A
-    /// constraint that depends on a level that is not given, or that their row does not
-    /// have, leaves out none.
+    /// Returns the first constraint that leaves out all treatments with these levels. A constraint
+    /// leaves out none if it depends on a level that is not given, or that the treatments' row does
+    /// not have.
     pub fn against(&self, levels: &Selector) -> Result<Option<&'a str>, String> {
         let lookup = |word: &str| match levels.get(word) {
             Some(level) => Word::Level(level),
@@ -77,7 +77,7 @@ impl<'a> Constraints<'a> {
         of_work.or_else(|| experiment.guest.as_ref()?.parameters.get(name))
     }
 
-    /// Returns why no treatment can have these levels, as far as they show it.
+    /// Returns why no treatment can have these levels, as far as the levels alone show it.
     pub fn why_none(&self, levels: &Selector) -> Result<Option<String>, String> {
         let row = self.experiment.row(levels);
         let why = row.and_then(|row| self.why_not_of_row(row, levels));

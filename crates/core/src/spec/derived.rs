@@ -8,17 +8,18 @@ use super::{Level, Selector};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Derived {
-    /// Identifier.
+    /// Identifier of the quantity.
     pub id: String,
     /// Description in words.
     pub text: String,
-    /// Heading of the price list under which it is listed, if it is.
+    /// Heading of the price list under which the quantity is listed, if it is listed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
-    /// How it is computed. Refuses keys that belong neither to the kind nor to another field.
+    /// How the quantity is computed. Refuses keys that belong neither to the kind nor to another
+    /// field.
     #[serde(flatten)]
     pub kind: DerivedKind,
-    /// Factor over whose levels it is computed.
+    /// Factor over whose levels the quantity is computed.
     pub factor: String,
     /// The levels to include; all if empty.
     #[serde(default)]
@@ -37,7 +38,7 @@ pub struct Derived {
 pub enum DerivedKind {
     /// Smallest level whose metric is within `tolerance` of the best.
     Knee {
-        /// Relative.
+        /// Relative tolerance.
         #[serde(default = "knee_tolerance", deserialize_with = "one_share")]
         tolerance: f64,
     },
@@ -86,7 +87,7 @@ pub enum DerivedKind {
 }
 
 impl DerivedKind {
-    /// Returns the two sides of a quantity that compares treatments; none of any other.
+    /// Returns the two sides of a quantity that compares treatments; nothing for other quantities.
     pub fn sides(&self) -> impl Iterator<Item = &Selector> {
         let sides = match self {
             Self::Acceleration { of, to, .. } | Self::Crossing { of, to, .. } => {
@@ -102,8 +103,8 @@ fn knee_tolerance() -> f64 {
     0.10
 }
 
-/// Returns the default rise of a step. Cache levels differ about threefold; the rounded
-/// edge of a step may look like another one of half its height.
+/// Returns the default rise of a step. Cache levels differ about threefold; the rounded edge of a
+/// step may look like a further step of half the height.
 fn step_rise() -> f64 {
     1.0
 }

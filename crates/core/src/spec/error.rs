@@ -45,15 +45,16 @@ impl SourceText<'_> {
         }
     }
 
-    /// Reports a problem at the line of the word that shows it, in the statement that begins
-    /// at an offset, or anywhere.
+    /// Reports a problem at the line of the word that shows it. The word is looked for in the
+    /// statement that begins at an offset or, without an offset, anywhere.
     pub fn problem(&self, statement: Option<usize>, problem: Problem) -> SpecError {
         let rest = &self.text[statement.unwrap_or_default()..];
         // The next statement begins with a line in brackets.
         let end = statement.and_then(|_| Some(1 + rest.get(1..)?.find("\n[")?));
         let searched = &rest[..end.unwrap_or(rest.len())];
         let at = problem.mention.and_then(|word| {
-            // The quoted word is where the value is given; of several, the last one.
+            // The value is given where the word is quoted; of several such places, the last one
+            // counts.
             let quoted = ['"', '\''].map(|quote| format!("{quote}{word}{quote}"));
             let mut quoted = quoted.iter().filter_map(|quoted| searched.rfind(quoted));
             quoted.next().or_else(|| searched.find(&word))
@@ -82,7 +83,7 @@ impl SourceText<'_> {
     }
 }
 
-/// Returns the key or word that serde does not know, and those that it does.
+/// Returns the key or word that serde does not know, and the words that it does know.
 fn unknown_word(message: &str) -> Option<(&str, Vec<&str>)> {
     if !message.contains("unknown field") && !message.contains("unknown variant") {
         return None;

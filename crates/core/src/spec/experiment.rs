@@ -20,9 +20,9 @@ pub struct Experiment {
     pub name: String,
     /// Heading.
     pub title: String,
-    /// The question that it asks.
+    /// The question that the experiment asks.
     pub question: String,
-    /// Short name of the publication it re-examines.
+    /// Short name of the publication that the experiment re-examines.
     pub report: Option<String>,
     /// Profile that was applied.
     pub profile: String,
@@ -51,8 +51,8 @@ pub struct Experiment {
     pub run: RunSettings,
     /// Treatments that run twice in each block; empty means the first treatment.
     pub twins: Vec<Selector>,
-    /// Whether no treatment runs twice: the run is a step of a search, which has its own
-    /// check.
+    /// Whether no treatment runs twice, because the run is a step of a search. The search has its
+    /// own check.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub without_twin: bool,
     /// Treatment with which all others are compared.
@@ -67,7 +67,7 @@ pub struct Experiment {
     pub left_to: BTreeMap<String, String>,
     /// Quantities computed from several treatments.
     pub derived: Vec<Derived>,
-    /// Parts of the publication, with their counterparts here.
+    /// Parts of the publication, with their counterparts in the experiment.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<ReportPart>,
     /// Published tables.
@@ -103,7 +103,7 @@ impl Experiment {
         self.run.regression_limit = Some(limit);
         if self.claims.is_empty() {
             self.run.max_blocks = match self.run.comparison_goal {
-                // The user did not say how long it may take.
+                // The user did not say how long the run may take.
                 ComparisonGoal::QuickAnswer => BLOCKS,
                 _ => self.run.max_blocks.max(BLOCKS),
             };

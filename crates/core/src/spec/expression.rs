@@ -111,7 +111,7 @@ fn evaluate<'a>(node: &'a Node, lookup: &dyn Fn(&str) -> Word<'a>) -> Result<Opt
             }
         }
     };
-    // Stops at the first part that decides; a part that cannot be evaluated leaves it open.
+    // Stops at the first part that decides. A part that cannot be evaluated leaves the result open.
     let any = |parts: &'a [Node], decisive: bool| {
         let mut result = Some(!decisive);
         for part in parts {

@@ -192,7 +192,7 @@ fn levels_of_all_profiles(file: &ExperimentFile) -> BTreeMap<String, Vec<Level>>
     let rows = file.rows.iter().flat_map(|table| &table.list);
     let rows = Levels::List(rows.map(|row| Level::new(&row.get_ref().name)).collect());
     let factors = file.factor.iter().map(Spanned::get_ref);
-    // Factors of the file come last, so that one named `row` replaces that of the rows.
+    // Factors of the file come last, so that a factor `row` of the file replaces that of the rows.
     let factors = factors.map(|factor| (factor.name.as_str(), &factor.levels));
     let factors: BTreeMap<&str, &Levels> = [(ROW, &rows)].into_iter().chain(factors).collect();
     let mut levels: BTreeMap<String, Vec<Level>> = BTreeMap::new();
@@ -248,7 +248,7 @@ impl Reader<'_> {
             levels.entry(name.clone()).or_default().push(level.clone());
         }
         let metric = experiment.metric.clone();
-        // Each kind of statement refers only to those that are read before it.
+        // Each kind of statement refers only to kinds that are read before it.
         experiment.derived = self.each(derived, |derived| {
             let derived = derived.finished(&metric);
             references::check_derived(&derived, Scope::new(&experiment, &levels)).map(|()| derived)
@@ -406,7 +406,7 @@ fn guest_settings(
     for (name, level) in given.chain(overlay) {
         if !settings.has(&name) || settings.knobs.contains_key(&name) {
             return Err(format!(
-                "cannot set {name} of the guest: it has accelerator, command_line, environment, \
+                "cannot set {name} of the guest: guests have accelerator, command_line, environment, \
                  kernel, memory, partner, swap and vcpus; define knobs under [guest.knobs]"
             ));
         }
@@ -467,7 +467,7 @@ pub(super) fn default_settings(profile: &str) -> RunSettings {
 
 fn workload(table: WorkloadTable) -> Result<WorkloadSpec, String> {
     let mut parameters = table.parameters;
-    // For other kinds it is a parameter: `write` has one of this name.
+    // For other kinds, `input` is a parameter: the kind `write` has one of this name.
     let input = match table.kind {
         WorkloadKind::Command => parameters.remove("input"),
         _ => None,

@@ -13,8 +13,8 @@ pub const PLACE: &str = "environment";
 pub const ON_HOST: &str = "host";
 pub const IN_GUEST: &str = "guest";
 
-/// The parameter that says whether a guest has a partner, to which a network joins
-/// it: `none` or [`PARTNER_GUEST`].
+/// The parameter that says whether a guest has a partner on the same network: `none` or
+/// [`PARTNER_GUEST`].
 pub const PARTNER: &str = "partner";
 pub const PARTNER_GUEST: &str = "guest";
 
@@ -35,14 +35,14 @@ pub struct GuestParameters {
     /// Text that is appended to the kernel's command line.
     #[serde(deserialize_with = "command_line")]
     pub command_line: String,
-    /// Only `toll` knows which kernels exist.
+    /// Name of the kernel to boot. Only `toll` knows which kernels exist.
     pub kernel: KernelName,
     #[serde(rename = "memory", deserialize_with = "memory_size")]
     pub memory_bytes: u64,
     pub partner: Partner,
     #[serde(rename = "swap", deserialize_with = "swap_size")]
     pub swap_bytes: u64,
-    /// At most as many as the pinned kernel is configured for.
+    /// Number of virtual CPUs, at most as many as the pinned kernel is configured for.
     #[serde(deserialize_with = "count::<1, 8, _, _>")]
     pub vcpus: u32,
 }
@@ -104,8 +104,8 @@ impl Default for GuestParameters {
     }
 }
 
-/// The defaults as levels, with [`PLACE`]: those of the published machine, scaled to a
-/// laptop.
+/// The default parameters as levels, including [`PLACE`]: those of the published machine, scaled to
+/// a laptop.
 const DEFAULTS: [(&str, &str); 8] = [
     (PLACE, IN_GUEST),
     ("accelerator", "auto"),
@@ -154,8 +154,8 @@ pub struct GuestSettings {
     /// Levels, by name, of [`PLACE`] and of all [`GuestParameters`] that are not
     /// factors.
     pub parameters: BTreeMap<String, Level>,
-    /// Settings of the guest's kernel that are written before each trial, by
-    /// the name of the factor or parameter that chooses among their values.
+    /// Settings of the guest's kernel that are written before each trial. The key is the name of
+    /// the factor or parameter whose level chooses the value.
     pub knobs: BTreeMap<String, Knob>,
 }
 
@@ -165,7 +165,7 @@ pub struct GuestSettings {
 pub struct Knob {
     /// File below `/proc/sys` or `/sys`.
     pub path: String,
-    /// Values to write into it, by level; if empty, the level itself is written.
+    /// Values to write into the file, by level; if empty, the level itself is written.
     #[serde(default)]
     pub values: BTreeMap<String, Level>,
     /// Value to write for a knob that is not a factor.

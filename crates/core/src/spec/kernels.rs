@@ -45,7 +45,7 @@ impl Experiment {
         apply_levels(self, &chosen)?;
         self.reference = Some(Selector::from([(side.to_owned(), Level::new(&levels[0]))]));
         let has_time = accelerators.iter().any(|word| *word != "icount");
-        // The path length first. Times are compared where they mean something.
+        // The path length comes first. Times are compared only where they mean something.
         let metrics: Vec<String> = metrics_with(Role::BetweenKernels)
             .map(|metric| metric.name)
             .chain(has_time.then_some(TIME))
@@ -64,8 +64,8 @@ impl Experiment {
                 return Err(SpecError {
                     origin: self.name.clone(),
                     line: None,
-                    message: "cannot compare a kernel with itself: the sides differ in \
-                              command_line, which has several levels here; choose one with -L"
+                    message: "cannot compare a kernel with itself: command_line must tell the \
+                              sides apart, but has several levels here; choose one with -L"
                         .into(),
                 });
             }

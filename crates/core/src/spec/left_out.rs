@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::constraints::Constraints;
 use super::{Claim, Derived, DerivedKind, Experiment, Level, Selector, Test};
 
-/// Returns, for each claim whose levels are not all in this profile, the first of some other
-/// profiles that has all of them.
+/// Returns the claims whose levels are not all in this profile. Each claim comes with the first of
+/// some other profiles that has all of its levels.
 pub(super) fn by_profile<'a>(
     experiment: &Experiment,
     others: impl Iterator<Item = &'a &'static str>,

@@ -6,8 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use toll_wire::quantity::{format_size, has_size_unit, parse_share, parse_size};
 
-/// Most levels that one factor may have; a range that yields more has wrong
-/// bounds.
+/// Most levels that one factor may have. A range that yields more levels has wrong bounds.
 pub const LEVELS_MAX: usize = 1000;
 
 /// One value of a factor. In an experiment file it is a number or a text.
@@ -16,7 +15,7 @@ pub const LEVELS_MAX: usize = 1000;
 pub struct Level {
     /// The value as given, which command templates receive.
     pub text: String,
-    /// The value as a number (bytes for a size), if it is one.
+    /// The value as a number (bytes for a size); `None` if it is not a number.
     pub number: Option<f64>,
 }
 
@@ -84,7 +83,7 @@ impl Level {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Factor {
     pub name: String,
-    /// Its levels, at least one, all different.
+    /// Levels of the factor, at least one, all different.
     pub levels: Vec<Level>,
     /// Whether the levels are byte sizes.
     pub is_size: bool,
@@ -135,7 +134,7 @@ impl Factor {
         }
     }
 
-    /// Returns the factor's level that means the same, if it has one.
+    /// Returns the factor's level that means the same as `wanted`, if there is one.
     pub fn find(&self, wanted: &Level) -> Option<&Level> {
         self.levels.iter().find(|level| level.same(wanted))
     }
@@ -160,7 +159,7 @@ impl<'de> Visitor<'de> for LevelsVisitor {
     type Value = Levels;
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("a list of levels, or a range of from, to and one of times, step and points")
+        f.write_str("a list of levels, or a range: from, to and one of times, step or points")
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Levels, A::Error> {
@@ -187,13 +186,13 @@ impl Levels {
 #[serde(deny_unknown_fields)]
 pub struct Range {
     pub from: Level,
-    /// Last level; included where a step lands on it.
+    /// Last level; included if a step leads exactly to it.
     pub to: Level,
-    /// Multiply by this for the next level.
+    /// Factor from one level to the next.
     pub times: Option<f64>,
-    /// Add this for the next level.
+    /// Difference from one level to the next.
     pub step: Option<Level>,
-    /// This many levels, evenly spaced on `scale`, both ends included.
+    /// Number of levels, evenly spaced on `scale`, both ends included.
     pub points: Option<usize>,
     /// Spacing of `points`: logarithmic by default.
     pub scale: Option<Scale>,
@@ -255,8 +254,8 @@ fn stepped(from: f64, to: f64, step: f64) -> Result<Vec<f64>, String> {
     Ok(collect_while(to, (0..).map(|i| from + step * f64::from(i))))
 }
 
-/// Collects numbers up to `to`, and at most one more than the limit of levels, so that the
-/// factor refuses them.
+/// Collects numbers up to `to`, but at most one more than a factor may have levels. The factor then
+/// refuses them.
 fn collect_while(to: f64, numbers: impl Iterator<Item = f64>) -> Vec<f64> {
     let last = to * (1.0 + 1e-9);
     numbers

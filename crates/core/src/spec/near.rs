@@ -4,7 +4,7 @@
 /// other.
 const LIKENESS_MIN: f64 = 0.8;
 
-/// Returns the name that is most like a word, if one is like it.
+/// Returns the name that is most similar to a word, if one is similar enough.
 pub fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let likeness = |name: &str| strsim::jaro_winkler(&word.to_lowercase(), &name.to_lowercase());
     let rated = names.into_iter().map(|name| (likeness(name), name));

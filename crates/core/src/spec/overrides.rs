@@ -9,7 +9,7 @@ pub struct LevelOverride {
     /// Factor, or fixed parameter that becomes one.
     pub name: String,
     pub levels: Vec<Level>,
-    /// Whether they are byte sizes even if their texts have no unit.
+    /// Whether the levels are byte sizes even if their texts have no unit.
     pub is_size: bool,
 }
 
@@ -120,7 +120,7 @@ pub fn apply_levels(
             )));
         }
     }
-    // A user who names levels wants them measured, even if no claim needs them.
+    // A user who names levels wants to measure them, even if no claim needs them.
     experiment.run.claims_only &= overrides.is_empty();
     let factors = experiment.factors.clone();
     let exists = |selector: &Selector| {

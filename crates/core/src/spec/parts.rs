@@ -8,16 +8,16 @@ use serde::{Deserialize, Serialize};
 pub struct ReportPart {
     /// What the report says or shows, in our words.
     pub says: String,
-    /// Claims that judge it.
+    /// Claims that judge the part.
     #[serde(default)]
     pub claims: Vec<String>,
-    /// Titles of tables and figures that show it.
+    /// Titles of tables and figures that show the part.
     #[serde(default)]
     pub shown: Vec<String>,
-    /// Programs that do it, under their published names.
+    /// Programs that correspond to the part, under their published names.
     #[serde(default)]
     pub programs: Vec<String>,
-    /// Where else it is, in words: another experiment, a command, a file.
+    /// Where else the part is covered, in words: another experiment, a command, a file.
     #[serde(default)]
     pub elsewhere: Option<String>,
 }

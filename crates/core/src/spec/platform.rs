@@ -14,8 +14,8 @@ pub struct Platform {
     /// Short name of the publication.
     #[serde(default)]
     pub report: String,
-    /// What the publication says about it, by the name of the fact.
+    /// What the publication says about the machine, by the name of the fact.
     pub facts: BTreeMap<String, String>,
-    /// What the publication concludes about it, by claim.
+    /// What the publication concludes about the machine, by claim.
     pub concluded: BTreeMap<String, String>,
 }

@@ -1,6 +1,6 @@
 //! What is wrong with an experiment.
 
-/// What is wrong, and a word of the file that locates it.
+/// A description of what is wrong, and a word of the file that locates the problem.
 pub struct Problem {
     pub message: String,
     pub mention: Option<String>,

@@ -101,7 +101,7 @@ pub(super) fn printed(name: &str) -> Result<Printed, String> {
     }
 }
 
-/// Returns the printed number of each column; `None` for a column that has none.
+/// Returns the printed number of each column; `None` for a column without one.
 pub(super) fn by_column(name: &str, columns: &[&str]) -> Result<Vec<Option<Printed>>, String> {
     let table = find(name).ok_or_else(|| unknown(name))?;
     let table = table.as_table();

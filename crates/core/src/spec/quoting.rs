@@ -7,9 +7,9 @@ use super::Shell;
 enum Within {
     Single,
     Double,
-    /// `(…)`, `$(…)`
+    /// A subshell `(…)` or a command substitution `$(…)`.
     Parentheses,
-    /// `${…}`
+    /// An expansion `${…}`.
     Parameter,
     Backquotes,
     Comment,
@@ -18,14 +18,14 @@ enum Within {
 /// Tracks the quotes of a command line from its start.
 #[derive(Debug)]
 pub struct Quotes {
-    /// Why no quotes help, if the shell has its own rules.
+    /// Why quoting is impossible, if the shell has rules of its own.
     foreign_shell: Option<String>,
     /// Whether a shell reads the line; otherwise it is only split into words.
     is_shell: bool,
     within: Vec<Within>,
-    /// The last character.
+    /// The last character that was read.
     last: char,
-    /// Number of consecutive `<` that end with it.
+    /// Number of consecutive `<` up to the last character.
     less: usize,
     is_escaped: bool,
     has_here_document: bool,
@@ -33,7 +33,7 @@ pub struct Quotes {
 }
 
 impl Quotes {
-    /// Starts a line for this shell.
+    /// Starts at the beginning of a line for a shell.
     pub fn new(shell: &Shell) -> Self {
         const LIKE_SH: [&str; 7] = ["sh", "bash", "dash", "ash", "ksh", "mksh", "zsh"];
         let foreign_shell = match shell {
@@ -45,7 +45,8 @@ impl Quotes {
         };
         Self {
             foreign_shell,
-            // A line without a shell's characters has the same words either way.
+            // Without a shell's special characters, a line has the same words with and without a
+            // shell.
             is_shell: *shell != Shell::None,
             within: Vec::new(),
             last: ' ',
@@ -65,7 +66,7 @@ impl Quotes {
         let top = self.within.last().copied();
         if self.is_escaped {
             self.is_escaped = false;
-            // Part of a word, whatever it is.
+            // An escaped character is part of a word, whatever it is.
             (self.last, self.less) = ('x', 0);
             return;
         }
@@ -117,10 +118,10 @@ impl Quotes {
         }
     }
 
-    /// Returns a path, quoted so that it stays one word, or a part of one, at this place.
+    /// Returns a path, quoted so that it stays one word, or a part of one word, at this place.
     ///
     /// # Errors
-    /// The reason, if no quoting keeps the path unchanged at this place.
+    /// Fails with the reason if no quoting keeps the path unchanged at this place.
     pub fn quoted(&self, path: &str) -> Result<String, String> {
         let is_plain = |c: char| c.is_alphanumeric() || "/._-+,:@%=".contains(c);
         if path.chars().all(is_plain) {

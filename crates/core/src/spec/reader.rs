@@ -23,7 +23,7 @@ impl Reader<'_> {
         read.map_err(|problem| self.source.problem(Some(offset), problem.into()))
     }
 
-    /// Reads statements of a kind.
+    /// Reads all statements of one kind.
     pub fn each<T, R>(
         &self,
         list: Vec<Spanned<T>>,

@@ -14,11 +14,11 @@ use super::{
 /// What statements refer to.
 #[derive(Clone, Copy)]
 pub(super) struct Scope<'a> {
-    /// Everything except the statements.
+    /// The experiment without the statements to check.
     pub experiment: &'a Experiment,
-    /// Levels of factors and parameters in any profile. If they are `None`, levels and metrics are
-    /// not checked, because a stored run may be from a newer program, and levels on the command
-    /// line replace others.
+    /// Levels of factors and parameters in any profile. If `None`, levels and metrics are not
+    /// checked: a stored run may be from a newer program, and levels on the command line replace
+    /// others.
     pub levels: Option<&'a BTreeMap<String, Vec<Level>>>,
 }
 
@@ -32,7 +32,7 @@ impl<'a> Scope<'a> {
 /// A statement whose references are checked.
 struct Statement<'a> {
     scope: Scope<'a>,
-    /// Its name in errors.
+    /// Name of the statement in errors.
     what: String,
 }
 
@@ -60,7 +60,7 @@ impl<'a> Statement<'a> {
         }
     }
 
-    /// Checks that levels are above 0: values between them are found on their logarithms.
+    /// Checks that levels are above 0, because the logarithms of levels are interpolated.
     fn positive_factor(&self, name: &str) -> Result<(), Problem> {
         let mut levels = self.factor(name)?.levels.iter();
         if levels.all(|level| level.number.is_none_or(|number| number > 0.0)) {
@@ -82,8 +82,8 @@ impl<'a> Statement<'a> {
         self.wrong(name, &format!("there is no factor {name}{near}"))
     }
 
-    /// Checks that selectors name only factors or parameters, and levels that these have
-    /// in some profile. What needs a level of another profile is not testable in this one.
+    /// Checks that selectors name only factors or parameters, and levels that these have in some
+    /// profile. A statement that needs a level of another profile is not testable in this one.
     fn selectors<'s>(
         &self,
         selectors: impl IntoIterator<Item = &'s Selector>,
@@ -293,7 +293,8 @@ pub(super) fn check_derived(derived: &Derived, scope: Scope<'_>) -> Result<(), P
             statement.levels(factor, [level])
         }
         DerivedKind::Crossing { value, .. } if *value >= 1.0 => {
-            let why = "an acceleration ratio is less than 1, which would mean no time at all";
+            let why =
+                "an acceleration ratio must be less than 1: a ratio of 1 leaves no time at all";
             Err(statement.wrong("value", why))
         }
         DerivedKind::Crossing { of, to, .. } => {
@@ -301,7 +302,7 @@ pub(super) fn check_derived(derived: &Derived, scope: Scope<'_>) -> Result<(), P
             statement.selectors([of, to])
         }
         DerivedKind::Step { number: 0, .. } => {
-            Err(statement.wrong("step", "step must be a number from 1"))
+            Err(statement.wrong("step", "step must be 1 or more"))
         }
         DerivedKind::Step { .. } => statement.positive_factor(factor),
         _ => Ok(()),

@@ -20,16 +20,16 @@ pub struct Row {
     /// Label for people, and the level that selects the row.
     pub name: String,
     pub kind: WorkloadKind,
-    /// Parameters of its workload that are held fixed.
+    /// Parameters of the row's workload that are held fixed.
     pub parameters: BTreeMap<String, Level>,
-    /// Factors that vary in this row. Each varies only in the rows that list it here.
+    /// Factors that vary in this row. Each factor varies only in the rows that list it here.
     pub vary: Vec<String>,
-    /// Heading of the price list under which it is listed; a row without one is
-    /// measured and not listed.
+    /// Heading of the price list under which the row is listed. A row without a heading is measured
+    /// but not listed.
     pub group: Option<String>,
-    /// Metric that is its price.
+    /// Metric that is the row's price.
     pub metric: String,
-    /// The price is the metric times this.
+    /// Factor by which the metric is multiplied to give the price.
     pub times: f64,
     /// Unit of work that the price is for, such as `call`.
     pub per: String,
@@ -117,7 +117,8 @@ impl RowsTable {
     }
 }
 
-/// Makes the factor `row` of a file that does not define it: all rows, or those of a profile.
+/// Makes the factor `row` of a file that does not define this factor. Its levels are all rows, or
+/// the rows of a profile.
 pub(super) fn factor_of_rows(rows: &[Row], chosen: Option<&Levels>) -> Result<Factor, String> {
     let all = Levels::List(rows.iter().map(|row| Level::new(&row.name)).collect());
     let (levels, is_size) = chosen.unwrap_or(&all).read()?;

@@ -5,16 +5,16 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use toll_stats::Looks;
 
-/// Which direction of a metric is better.
+/// What a comparison continues for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ComparisonGoal {
     /// An interval as narrow as requested.
     #[default]
     Precision,
-    /// Such an interval and a decision, within a time that the user set.
+    /// An interval as narrow as requested, and a decision, within a time that the user set.
     Decision,
-    /// The result after some seconds, since the user set no limit and few users want to wait.
+    /// A result after some seconds, because the user set no limit and few users want to wait.
     QuickAnswer,
 }
 
@@ -29,14 +29,14 @@ pub struct RunSettings {
     pub iterations: u32,
     /// Untimed repetitions inside a trial, before the timed ones.
     pub warmup_iterations: u32,
-    /// Blocks before the first look.
+    /// Number of blocks before the first look at the results.
     pub min_blocks: u32,
     /// Maximum number of blocks.
     pub max_blocks: u32,
     /// Whether treatments that no claim compares are left out.
     #[serde(default)]
     pub claims_only: bool,
-    /// Whole blocks that run before the first one and are discarded.
+    /// Number of whole blocks that run before the measured ones and are discarded.
     pub warmup_blocks: u32,
     /// Seconds after which no new block starts.
     pub time_budget_s: f64,
@@ -47,8 +47,8 @@ pub struct RunSettings {
     pub target_ci: f64,
     /// Seconds after which a trial is stopped and counted as failed, if given.
     pub trial_timeout_s: Option<f64>,
-    /// Smallest change for the worse, as a share, that comparisons must decide about. They
-    /// continue until they can, and their twins run with them.
+    /// Smallest change for the worse, as a share, that comparisons must decide about. The run
+    /// continues until the comparisons are decided, and twins run with them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub regression_limit: Option<f64>,
 }
@@ -62,7 +62,7 @@ impl RunSettings {
         }
     }
 
-    /// Returns how long a trial may take. A guest may be emulated, so it gets ten times
+    /// Returns how long a trial may take. A guest may be emulated, so a trial in it gets ten times
     /// as long.
     pub fn trial_timeout(&self, is_in_guest: bool) -> Duration {
         const MACHINE_S: f64 = 60.0;

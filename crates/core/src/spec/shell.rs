@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Shell {
-    /// By `sh`, but only if the line needs a shell.
+    /// Started by `sh`, but only if the line needs a shell.
     Auto,
     None,
     Program(String),
@@ -21,9 +21,9 @@ pub fn shell(name: Option<&str>) -> Shell {
     }
 }
 
-/// Whether a command line needs a shell: it contains an operator, an expansion or another
-/// character that only a shell interprets, or its first word is missing, an assignment or
-/// a builtin of shells.
+/// Whether a command line needs a shell. It does if it contains an operator, an expansion or
+/// another character that only a shell interprets. It also does if its first word is missing, an
+/// assignment or a builtin of shells.
 pub fn needs_shell(command: &str) -> bool {
     const BUILTINS: &[&str] = &[
         ".", ":", "alias", "bg", "break", "case", "cd", "command", "continue", "eval", "exec",

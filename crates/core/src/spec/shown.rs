@@ -22,7 +22,7 @@ pub struct Table {
     pub mean: Option<TableMean>,
     /// Note for the reader.
     pub note: Option<String>,
-    /// A single quantity without a label is the whole table.
+    /// Quantities of the table. A single quantity without a label is the whole table.
     #[serde(default)]
     pub quantities: Vec<TableQuantity>,
     #[serde(default, skip_serializing)]
@@ -44,7 +44,7 @@ pub struct Table {
 #[serde(rename_all = "kebab-case")]
 pub enum TableMean {
     All,
-    /// Those within 1.5 interquartile ranges of the quartiles.
+    /// The trials within 1.5 interquartile ranges of the quartiles.
     WithoutExtremes,
 }
 
@@ -66,7 +66,7 @@ pub struct TableQuantity {
     pub scale: Option<f64>,
     #[serde(default)]
     pub rows: Vec<TableRow>,
-    /// Values of the rows, by condition of the table. One that is `nan` or an empty text was
+    /// Values of the rows, by condition of the table. A value that is `nan` or an empty text was
     /// not published, or cannot be read.
     #[serde(default, skip_serializing)]
     published: Several,
@@ -131,8 +131,8 @@ impl From<WrittenRow> for TableRow {
 pub struct FigureSpec {
     pub title: String,
     pub kind: FigureKind,
-    /// Factor of the horizontal axis, or the one that makes the groups; empty for boxes and
-    /// bars.
+    /// Factor of the horizontal axis, or the factor whose levels are the groups; empty for boxes
+    /// and bars.
     #[serde(default)]
     pub factor: String,
     #[serde(default)]
@@ -168,7 +168,7 @@ pub struct FigureSpec {
 #[serde(deny_unknown_fields)]
 pub struct LineSpec {
     pub label: String,
-    /// Levels of the treatments that it shows, except those of the factor.
+    /// Levels of the treatments that the line shows, except those of the factor.
     #[serde(default)]
     pub at: Selector,
     /// Published points in base units.
@@ -181,10 +181,10 @@ pub struct LineSpec {
 #[serde(deny_unknown_fields)]
 pub struct GroupSpec {
     pub label: String,
-    /// The treatment that it shows.
+    /// The treatment that the group or bar shows.
     pub at: Selector,
-    /// For a box: lower whisker, lower quartile, median, upper quartile and upper
-    /// whisker. For a bar: its length.
+    /// For a box: lower whisker, lower quartile, median, upper quartile and upper whisker. For a
+    /// bar: the bar's length.
     #[serde(default, deserialize_with = "published::values")]
     pub published: Vec<f64>,
 }
@@ -227,7 +227,7 @@ pub struct AdviceSpec {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AdviceKind {
-    /// The best level, and those not distinguishable from it.
+    /// The best level, and all levels that are not distinguishable from it.
     Best,
     /// The smallest level beyond which nothing is gained.
     Saturation,
@@ -368,7 +368,7 @@ impl TableQuantity {
         });
         match wrong {
             Some(row) => Err(format!(
-                "the deviation of row {:?} must be a number of 0 or more, and needs published",
+                "the deviation of row {:?} must be a number of 0 or more, and needs a published value",
                 row.label
             )),
             None => Ok(()),
@@ -412,7 +412,7 @@ impl FigureSpec {
             _ if !self.lines.is_empty()
                 && (self.kind != FigureKind::Curve || self.series.is_some()) =>
             {
-                "lines are only for kind curve, where they take the place of series"
+                "lines are only for kind curve; with lines, leave out series"
             }
             _ if self.relative_to.is_some() && self.kind != FigureKind::Bar => {
                 "relative_to is only for kind bar"
@@ -430,8 +430,8 @@ impl FigureSpec {
                 return Ok(());
             }
             (false, ..) => {
-                "a curve or distribution needs a factor and takes no groups; it takes a scale \
-                 above 0 only with lines"
+                "a curve or distribution needs a factor and takes no groups; scale needs lines, \
+                 and must be above 0"
             }
         };
         Err(why.to_owned())
@@ -440,7 +440,9 @@ impl FigureSpec {
     fn check_groups(&self) -> Result<(), String> {
         let has = |label: &String| self.groups.iter().any(|group| group.label == *label);
         if let Some(label) = self.relative_to.as_ref().filter(|label| !has(label)) {
-            return Err(format!("there is no bar {label:?} to relate to"));
+            return Err(format!(
+                "there is no bar {label:?}, which relative_to names"
+            ));
         }
         if self.scale.is_some_and(|scale| !is_scale(scale)) {
             return Err("scale must be a number above 0".into());

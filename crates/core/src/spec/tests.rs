@@ -388,7 +388,7 @@ fn a_box_plot_says_what_it_is_of() {
         ),
         (
             "kind = 'curve'\nfactor = 'n'\nseries = 'n'\nlines = [{ label = 'a' }]".to_owned(),
-            "take the place of series",
+            "with lines, leave out series",
         ),
         (
             format!("kind = 'box'\nrelative_to = 'a'\n{}", group("")),

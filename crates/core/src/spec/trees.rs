@@ -6,16 +6,16 @@ use serde::{Deserialize, Serialize};
 pub const TREE: &str = "tree";
 pub(crate) const PLACEHOLDER: &str = "{tree}";
 
-/// Names of the two sides, and of their directories below the one that holds both. They
-/// have the same length: a longer path moves the stack, which changes a program's time.
+/// Names of the two sides, and of the directories of their work trees. The names have the same
+/// length, because a longer path moves the stack, which changes a program's time.
 pub const SIDES: [&str; 2] = ["base", "head"];
 
 /// The work trees that a run compares.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trees {
-    /// The directory that holds both.
+    /// The directory that holds both work trees.
     pub directory: String,
-    /// Hashes of the commits that were laid out in them.
+    /// Hashes of the commits in the two work trees.
     pub commits: [String; 2],
 }
 

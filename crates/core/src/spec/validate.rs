@@ -43,7 +43,7 @@ pub(super) fn check_frame(experiment: &Experiment) -> Result<(), Problem> {
     references::check_twins(experiment)
 }
 
-/// Checks what a single statement does not show.
+/// Checks rules that concern several statements together.
 pub(super) fn check_together(experiment: &Experiment) -> Result<(), Problem> {
     check_counts(experiment)?;
     references::check_ids(experiment)
@@ -79,7 +79,7 @@ fn check_name(experiment: &Experiment) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Most statements of a kind; bounds checks that compare factors with each other or look
+/// Most statements of a kind. The limit bounds checks that compare factors with each other or look
 /// for claims among treatments.
 const STATEMENTS_MAX: usize = 1_000;
 
@@ -156,7 +156,10 @@ fn check_run(experiment: &Experiment) -> Result<(), Problem> {
         );
     }
     if run.min_blocks == 0 || run.max_blocks < run.min_blocks || run.max_blocks > BLOCKS_MAX {
-        return wrong("blocks", "it needs 1 <= min_blocks <= max_blocks <= 5,000");
+        return wrong(
+            "blocks",
+            "blocks need 1 <= min_blocks <= max_blocks <= 5,000",
+        );
     }
     if run.time_budget_s <= 0.0 || run.trial_timeout_s.is_some_and(|limit| limit <= 0.0) {
         return wrong("time", "time_budget and trial_timeout must be above 0");

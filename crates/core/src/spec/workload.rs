@@ -9,7 +9,7 @@ use super::{Level, Shell, WorkloadKind};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WorkloadSpec {
-    /// Which of the probe's workloads.
+    /// Kind of workload that the probe runs.
     pub kind: WorkloadKind,
     /// Parameters held fixed, by name.
     pub parameters: BTreeMap<String, Level>,
@@ -18,13 +18,13 @@ pub struct WorkloadSpec {
     pub commands: BTreeMap<String, String>,
     /// How commands are started; see [`Shell`].
     pub shell: Shell,
-    /// Run once before the first trial of each treatment.
+    /// Command that runs once before the first trial of each treatment.
     pub setup: Option<String>,
-    /// Run before every timed repetition.
+    /// Command that runs before every timed repetition.
     pub prepare: Option<PerCommand>,
-    /// Run after every timed repetition.
+    /// Command that runs after every timed repetition.
     pub conclude: Option<PerCommand>,
-    /// Run once after the last trial of each treatment.
+    /// Command that runs once after the last trial of each treatment.
     pub cleanup: Option<String>,
     /// Where standard input comes from: `null`, `file`, `pipe` or a file name.
     pub input: String,
@@ -39,7 +39,7 @@ pub struct WorkloadSpec {
     pub ignore_failure: bool,
 }
 
-/// One value for all commands, or one for each by its name.
+/// One value for all commands, or one value for each command by its name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(
     untagged,
@@ -97,7 +97,7 @@ impl Default for PerCommand<BTreeMap<String, String>> {
     }
 }
 
-/// The value of `input` and `output` for no file.
+/// The value of `input` and `output` that means no file.
 pub const NOWHERE: &str = "null";
 
 impl WorkloadSpec {

@@ -70,8 +70,7 @@ fn axis(chart: &BarChart) -> Option<Axis> {
     Some(Axis::over(lengths, Scale::Linear, unit(chart), &title)?.starting_at_zero())
 }
 
-/// The text at the end of a bar: its length, and the median if that is a
-/// different number.
+/// The text at the end of a bar: the bar's length and, if that is not the median, the median.
 fn value(bar: &Bar, chart: &BarChart) -> String {
     let median = bar
         .median

@@ -1,5 +1,5 @@
-//! Shared parts of all plots: kuva's axes with readable ticks, its legend, and
-//! marks for which it has no plot.
+//! Shared parts of all plots: kuva's axes with readable ticks, the legend, and marks that kuva
+//! lacks.
 
 use std::sync::Arc;
 
@@ -70,8 +70,7 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// An axis that spans all `values` with a coordinate on its scale; `None` if
-    /// there are none.
+    /// An axis that spans all `values` with a coordinate on its scale; `None` without values.
     pub fn over(
         values: impl Iterator<Item = f64>,
         scale: Scale,
@@ -108,8 +107,8 @@ impl Axis {
         })
     }
 
-    /// An axis for values of trials. It is logarithmic, and its title says so, if
-    /// they span more than a factor of 20.
+    /// An axis for values of trials. The axis is logarithmic, and its title says so, if the values
+    /// span more than a factor of 20.
     pub fn of_trials(
         values: impl Iterator<Item = f64> + Clone,
         metric: &str,
@@ -220,7 +219,8 @@ fn tick_label(value: f64, unit: &str) -> String {
 /// The vertical axis of a plot.
 pub enum Vertical {
     Axis(Axis),
-    /// Labels of rows from the bottom, the first at 1, and the height of each row.
+    /// Labels of rows from the bottom, and the height of each row. The first row has the coordinate
+    /// 1.
     Rows(Vec<String>, f64),
 }
 
@@ -251,7 +251,7 @@ impl Chart {
         }
     }
 
-    /// The layout, high enough for all its parts.
+    /// The layout, high enough for all parts of the chart.
     pub fn layout(&self) -> Layout {
         let mut layout = self
             .axes(&LIGHT, 10)
@@ -345,9 +345,9 @@ impl Chart {
     }
 }
 
-/// Draws with kuva and removes the clip paths, so that the same plot is always the
-/// same text: kuva numbers them over the life of the process. Nothing drawn here
-/// leaves the axes, so they are not needed.
+/// Draws with kuva and removes the clip paths, so that the same plot is always the same text: kuva
+/// numbers them over the life of the process. Nothing drawn here leaves the axes, so clip paths are
+/// not needed.
 pub fn draw(mut data: Vec<Plot>, layout: Layout) -> Scene {
     if data.is_empty() {
         // kuva draws no axes without data.
@@ -360,8 +360,8 @@ pub fn draw(mut data: Vec<Plot>, layout: Layout) -> Scene {
     scene
 }
 
-/// Adds what kuva leaves out to the root element: a `viewBox`, so that the plot can
-/// shrink, a class, and a text for screen readers.
+/// Adds to the root element what kuva leaves out: a `viewBox`, so that the plot can shrink, a
+/// class, and a text for screen readers.
 fn with_root(drawn: &str, scene: &Scene, alt_text: &str) -> String {
     let rest = drawn.strip_prefix("<svg ").unwrap_or(drawn);
     let label = minijinja::HtmlEscape(alt_text);

@@ -73,7 +73,7 @@ pub fn axes(curve: &Curve) -> Option<(Axis, Axis)> {
     Some((x, y.starting_at_zero()))
 }
 
-/// Whether ascending levels are about evenly spaced, as those of a scan are.
+/// Whether ascending levels are about evenly spaced, as the levels of a scan are.
 fn is_even(levels: &[f64]) -> bool {
     let steps = || levels.windows(2).map(|pair| pair[1] - pair[0]);
     let (smallest, largest) = steps().fold((f64::INFINITY, 0.0_f64), |ends, step| {

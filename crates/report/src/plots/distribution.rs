@@ -9,7 +9,7 @@ use super::palette::LIGHT;
 use crate::claim::model::Distribution;
 use crate::format;
 
-/// Up to this many groups, each has room for its shape; with more, boxes say more.
+/// Most groups that each have room for their shape. With more groups, boxes are clearer.
 const RAINCLOUD_GROUPS_MAX: usize = 8;
 /// Fewer values than this have no shape that a density could show.
 const CLOUD_VALUES_MIN: usize = 5;
@@ -26,7 +26,7 @@ pub fn draw(distribution: &Distribution, name: String) -> Option<NamedPlot> {
     if is_raincloud && x.scale == Scale::Log {
         x = Axis::over(values, Scale::Decades, &x.unit, &x.title)?;
     }
-    // Bottom row first, as kuva counts.
+    // kuva counts rows from the bottom.
     let rows = groups().rev().map(|group| {
         let values = group.values.iter();
         let places = values.filter_map(|value| x.scale.coordinate(*value));

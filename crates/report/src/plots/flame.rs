@@ -1,5 +1,5 @@
-//! Differential flame graphs of profiles: the stacks of the treatment that takes
-//! longer, in red where it spends more than the other and in blue where less.
+//! Differential flame graphs of profiles: the stacks of the treatment that takes longer, in red
+//! where it spends more time than the other treatment, and in blue where it spends less.
 
 use std::collections::BTreeMap;
 
@@ -55,8 +55,8 @@ pub fn without(text: &str, from: &str, to: &str) -> String {
     }
 }
 
-/// Returns one line for each stack, from the outermost function on, with its time in an
-/// iteration of the faster treatment and of the slower one.
+/// Returns one line for each stack, from the outermost function on. A line ends with the stack's
+/// times per iteration of the faster treatment and of the slower one.
 fn folded(record: &ProfileRecord, slower: usize) -> Vec<String> {
     let trials = |treatment: usize| {
         let of_treatment = record

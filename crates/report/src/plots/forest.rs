@@ -111,7 +111,7 @@ fn intervals(rows: &[&Verdict], x: &Axis) -> ForestPlot {
     // kuva puts the first row on top.
     for verdict in rows.iter().rev() {
         let coordinate = |value: f64| {
-            // A logarithmic axis has no place for a ratio of zero or less but its left end.
+            // On a logarithmic axis, a ratio of zero or less has no place except the left end.
             let end = if value > 0.0 { x.ends.1 } else { x.ends.0 };
             x.clamped(value).unwrap_or(end)
         };
@@ -119,7 +119,7 @@ fn intervals(rows: &[&Verdict], x: &Axis) -> ForestPlot {
             continue;
         };
         let [value, low, high] = [measured.value, measured.low, measured.high].map(coordinate);
-        // An arrow head marks a ratio past the edge; its square shrinks.
+        // An arrow head marks a ratio past the edge, and the square of such a ratio shrinks.
         let inside = value > x.ends.0 && value < x.ends.1;
         forest.rows.push(ForestRow {
             color: Some(LIGHT.outcome(verdict.outcome).to_owned()),
@@ -143,8 +143,8 @@ impl Places<'_> {
         self.on.width - self.on.margin_right
     }
 
-    /// Stripes that guide the eye, each claim's margin, and the published values,
-    /// which the measured ones may cover.
+    /// Stripes that guide the eye, each claim's margin, and the published values. Measured values
+    /// may cover published ones.
     fn behind(&self, rows: &[&Verdict]) -> Vec<Primitive> {
         let half = ROW_HEIGHT / 2.0;
         let mut marks = Vec::new();
@@ -214,7 +214,7 @@ impl Places<'_> {
             self.edge() + 2.0 + offset,
             self.on.margin_left + 2.0 + offset,
         );
-        // On the left the labels leave no room, so that arrow is inside the edge.
+        // On the left, the labels leave no room, so the arrow there is inside the edge.
         let (base, tip) = match () {
             () if coordinate > self.axis.ends.1 => (edge, edge + ARROW - 3.0),
             () if coordinate < self.axis.ends.0 => (left + ARROW - 3.0, left),

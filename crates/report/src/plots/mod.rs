@@ -37,7 +37,7 @@ pub fn claims(run: &Run) -> Option<NamedPlot> {
     forest::draw(&run.analysis, "claims".to_owned())
 }
 
-/// The figures, in their order.
+/// The figures of a run, in the order of the experiment file.
 pub fn figures(run: &Run) -> Vec<NamedPlot> {
     let mut plots = Vec::new();
     for (index, figure) in run.analysis.figures.iter().enumerate() {

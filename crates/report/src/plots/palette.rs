@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use crate::claim::model::Outcome;
 
-/// Colours by role. Within a palette no two roles share a colour: a light plot
-/// turns dark by replacing each colour, so each must identify its role.
+/// Colours by role. Within a palette no two roles share a colour: a light plot turns dark by
+/// replacing each colour, so each colour must identify one role.
 #[derive(Debug)]
 pub struct Palette {
     /// The ground of the plot.
@@ -110,9 +110,9 @@ impl Palette {
 /// Class on the root of every plot, to which the dark rules are confined.
 pub const PLOT_CLASS: &str = "toll-plot";
 
-/// Style rules that turn a light plot dark. Rules override the attributes that
-/// carry the light colours, so the drawing itself stays unchanged; where rules are
-/// ignored (a README, an office suite), it is light.
+/// Style rules that turn a light plot dark. Rules override the attributes that carry the light
+/// colours, so the drawing itself stays unchanged; where rules are ignored (a README, an office
+/// suite), the plot is light.
 pub fn dark_rules() -> String {
     let mut rules = String::from("@media screen and (prefers-color-scheme:dark){");
     for (light, dark) in LIGHT.roles().zip(DARK.roles()) {

@@ -20,7 +20,12 @@ pub fn draw(twin: &TwinSummary, name: String) -> Option<NamedPlot> {
     let values = values.chain([1.0, ratio.low, ratio.high]);
     let y = Axis::over(values, Scale::Linear, "", "twin over original")?;
     let numbers = (1..=blocks).map(|block| block as f64);
-    let x = Axis::over(numbers, Scale::Linear, "count", "block, in the order run")?;
+    let x = Axis::over(
+        numbers,
+        Scale::Linear,
+        "count",
+        "block, in the order of the run",
+    )?;
     let interval = format::ratio_interval(ratio);
     let ratio_label = format!("ratio {interval}");
     let chart = Chart {

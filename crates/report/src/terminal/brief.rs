@@ -11,7 +11,7 @@ use crate::claim::model::{Analysis, Outcome, Price, Verdict};
 use crate::format;
 use crate::words;
 
-/// A run in a few lines; its comparison if it has neither claims nor prices.
+/// A run in a few lines. A run with neither claims nor prices is shown by its comparison.
 pub fn of_run(run: &Run, style: Style) -> Text {
     match run.analysis {
         Analysis { ref prices, .. } if !prices.is_empty() => priced(run, style),
@@ -50,7 +50,7 @@ fn judged(run: &Run, style: Style) -> Text {
     text
 }
 
-/// `4 ✔  3 ✘  4 ?  5 –`
+/// Formats the counts of verdicts: `4 ✔  3 ✘  4 ?  5 –`.
 fn counts(verdicts: &[Verdict]) -> String {
     let count = |outcome| {
         let count = verdicts.iter().filter(|one| one.outcome == outcome).count();
@@ -60,8 +60,8 @@ fn counts(verdicts: &[Verdict]) -> String {
     words::OUTCOMES.map(count).join("\u{a0}")
 }
 
-/// The decided claim whose value is farthest from the published one, by their ratio; if
-/// nothing was published, the refuted claim that is farthest past its bound.
+/// Returns the decided claim whose value is farthest from the published one, by their ratio. If
+/// nothing was published, returns the refuted claim that is farthest past its bound.
 fn surprise(verdicts: &[Verdict]) -> Option<&Verdict> {
     let decided = |one: &&Verdict| matches!(one.outcome, Outcome::Supported | Outcome::Refuted);
     let farthest = |distance: fn(&Verdict) -> Option<f64>| {
@@ -82,7 +82,8 @@ fn surprise(verdicts: &[Verdict]) -> Option<&Verdict> {
     farthest(from_published).or_else(|| farthest(past_bound))
 }
 
-/// `claimed: splice is faster than read and write (published 0.57×); here 0.93× [0.88, 0.98]`
+/// Puts the most surprising claim into one line: `claimed: splice is faster than read and write
+/// (published 0.57×); here 0.93× [0.88, 0.98]`.
 fn surprised(verdict: &Verdict, analysis: &Analysis) -> String {
     let times = if analysis.metrics.contains_key(&verdict.quantity) {
         "×"

@@ -40,8 +40,12 @@ pub fn added<'a>(runs: impl IntoIterator<Item = (&'a Run, &'a OverRuns)>) -> Opt
     let pairs = runs.into_iter().flat_map(|(run, over)| pairs(run, over));
     let added = pairs.filter(|(verdict, claim)| is_added(verdict, claim));
     let added: Vec<Verdict> = added.map(|pair| over_runs(pair.0, pair.1)).collect();
-    (!added.is_empty())
-        .then(|| format!("in addition, with earlier runs: {}", words::counts(&added)))
+    (!added.is_empty()).then(|| {
+        format!(
+            "further verdicts with earlier runs: {}",
+            words::counts(&added)
+        )
+    })
 }
 
 /// Shows every claim of a run over all comparable runs.
@@ -82,7 +86,7 @@ fn pairs<'a>(
     run.analysis.verdicts.iter().zip(&over.claims)
 }
 
-/// Whether several runs decide a claim that one run leaves open.
+/// Whether several runs decide a claim that a single run leaves open.
 fn is_added(verdict: &Verdict, claim: &ClaimOverRuns) -> bool {
     let is_decided = matches!(claim.outcome, Outcome::Supported | Outcome::Refuted);
     verdict.outcome == Outcome::Undecided && is_decided && claim.runs > 1
@@ -98,12 +102,14 @@ fn over_runs(verdict: &Verdict, claim: &ClaimOverRuns) -> Verdict {
     }
 }
 
-/// `mmap.faster: ✔ over 3 runs (evidence 485, at least 20 decides)`
+/// Formats a claim with its outcome over several runs: `mmap.faster: ✔ over 3 runs (evidence 485,
+/// at least 20 decides)`.
 fn decided_line(verdict: &Verdict, claim: &ClaimOverRuns) -> String {
     format!("{}: {}", claim.id, in_words(verdict, claim))
 }
 
-/// `✔ over 3 runs (evidence 485, at least 20 decides)`
+/// Formats the outcome of a claim over several runs: `✔ over 3 runs (evidence 485, at least 20
+/// decides)`.
 pub fn in_words(verdict: &Verdict, claim: &ClaimOverRuns) -> String {
     format!(
         "{} over {} (evidence {}, at least {} decides)",
@@ -130,7 +136,7 @@ fn row(verdict: &Verdict, claim: &ClaimOverRuns) -> Row {
         row.paint = paint(claim.outcome);
         row.below.push(match verdict.outcome {
             Outcome::NotTestable => verdict.reason.clone(),
-            _ => "its quantity has no value in each block".into(),
+            _ => "the quantity does not have a value in each block".into(),
         });
         return row;
     };
@@ -150,7 +156,7 @@ fn row(verdict: &Verdict, claim: &ClaimOverRuns) -> Row {
     row
 }
 
-/// Formats an e-value; from a million on only its order of magnitude: `485`, `10^12`.
+/// Formats an e-value: `485`. From a million on, only the order of magnitude is shown: `10^12`.
 fn evidence(found: &EValues) -> String {
     const EXACT_MAX: f64 = 6.0;
     let log10 = found.log10();
@@ -182,7 +188,7 @@ fn not_multiplied(over: &OverRuns, style: Style) -> Text {
     if parts.is_empty() {
         Text::default()
     } else {
-        let line = format!("not multiplied: {}", parts.join("; "));
+        let line = format!("evidence not multiplied: {}", parts.join("; "));
         paragraph(&line, 0, Paint::Dim, style)
     }
 }

@@ -15,12 +15,13 @@ const CAUSES_MAX: usize = 3;
 pub struct NotRun {
     pub experiment: String,
     pub why: String,
-    /// Number of its claims that the time budget left out; 0 if time is not the reason.
+    /// Number of the experiment's claims that the time budget left out; 0 if time is not the
+    /// reason.
     pub claims: usize,
 }
 
 impl NotRun {
-    /// In one line: `skipped: primes: no kernel is built`.
+    /// Returns the reason in one line: `skipped: primes: no kernel is built`.
     pub fn sentence(&self) -> String {
         let how = match self.claims {
             0 => "skipped",

@@ -104,7 +104,7 @@ fn when_and_where(run: &Run) -> String {
     )
 }
 
-/// One table, so that columns line up, with the groups between its rows.
+/// Lays out all groups as one table, with their names between the rows, so that columns line up.
 fn grouped(
     prices: &[&Price],
     columns: &[Column],

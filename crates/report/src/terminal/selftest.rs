@@ -87,7 +87,7 @@ fn sentences(report: &SelftestReport) -> Vec<String> {
         sentences.push(match arm.delay {
             0.0 => format!("false alarms: {}", share(&arm.called_different)),
             delay => format!(
-                "{} longer is called different: {}; seen, whatever the margin: {}",
+                "work longer by {} is called different: {}; its interval excludes 1: {}",
                 format::percent(delay),
                 share(&arm.called_different),
                 share(&arm.seen)

@@ -68,7 +68,7 @@ fn judged(
     let rows = rows.map(|(verdict, (reason, own))| {
         let mark = footnotes.mark(reason).unwrap_or_default();
         let sign = words::sign(verdict);
-        // The sign stays with its claim, the mark with the claim's last part.
+        // The sign stays on one line with the id, and the mark with the last part of the id.
         let id = format!("{sign}\u{a0}{}\u{a0}{mark}", verdict.id);
         let reason = if mark.is_empty() { reason } else { "" };
         let reasons = [reason, own].into_iter().filter(|part| !part.is_empty());
@@ -85,7 +85,7 @@ fn judged(
         row.below.extend((!reasons.is_empty()).then_some(reasons));
         row.below.extend(verdict.contradicted.clone());
         row.below
-            .extend(with_it.map(|with_it| format!("with it: {with_it}")));
+            .extend(with_it.map(|with_it| format!("metrics: {with_it}")));
         row
     });
     let mut text = table(&columns, &rows.collect::<Vec<_>>(), style);
@@ -96,8 +96,8 @@ fn judged(
     text
 }
 
-/// Returns why a claim is not supported, empty if it is, and separately what other claims
-/// cannot share: the ratio of a claim that is not judged.
+/// Returns why a claim is not supported; empty if it is supported. Returns separately the ratio of
+/// a claim that is not judged, because other claims cannot share it.
 fn reason(verdict: &Verdict, outcome: &str) -> (String, String) {
     if verdict.outcome == Outcome::Supported || verdict.reason.is_empty() {
         return Default::default();

@@ -121,7 +121,7 @@ const TABLE: &str = r#"
 2 prices --group disk => "io_uring"
 2 prices --row fly => cannot list row "fly"
 2 prices --row fly => "stat"
-2 prices -r 0 => it needs 1 <= min_blocks
+2 prices -r 0 => blocks need 1 <= min_blocks
 2 prices --compare text => text:
 1 prices --compare missing => missing: there is no such file
 2 prices --last => no list of this machine

@@ -107,7 +107,7 @@ fn a_second_run_decides_what_each_alone_leaves_open() {
         &[
             "✔✔ pair.more     ?         2   8 of 8 for it       135       20",
             "✘✘ pair.half     ?         2  8 of 8 against       135       20",
-            "its quantity has no value in each block",
+            "the quantity does not have a value in each block",
             "over runs 1, 2: 2 supported (2 ✔✔), 1 refuted (1 ✘✘), 1 without evidence",
         ],
     );
@@ -157,7 +157,7 @@ fn several_experiments_count_what_earlier_runs_add_apart_and_conditions_do_not()
         &again.stdout,
         &[
             "2 runs: 8 undecided",
-            "in addition, with earlier runs: 4 supported (4 ✔✔), 2 refuted (2 ✘✘)",
+            "further verdicts with earlier runs: 4 supported (4 ✔✔), 2 refuted (2 ✘✘)",
             "other.half: ✘✘ over 2 runs",
         ],
     );
@@ -178,7 +178,7 @@ fn runs_of_other_machines_kernels_and_workloads_are_named_and_not_multiplied() {
     bench.write("pair.toml", &CLAIMS.replace("COMMAND", "echo  told={n}"));
     let out = bench.ok(RUN).stdout;
     lacks(&out, &["decides"]);
-    let output = "not multiplied: 1 run, as the host differs; 2 runs, as the kernel release \
+    let output = "evidence not multiplied: 1 run, as the host differs; 2 runs, as the kernel release \
                 differs; 1 run, as the workload (command) differs";
     has(&out.replace('\n', " "), &[output]);
     let over = over_runs(&bench);

@@ -174,7 +174,7 @@ fn where_time_on_the_wall_decides_nothing_cpu_time_is_said_to() {
             &output,
             &[
                 "CPU time would decide 1 of 1 undecided: 0 past the limit, 1 below it",
-                "gate on it (--metric cpu",
+                "(--metric",
             ],
         );
     }

@@ -13,7 +13,7 @@ use crate::spec::Derived;
 /// Cost models, one per block.
 pub struct CostModels {
     blocks: Vec<CostModel>,
-    /// The model of the median times.
+    /// The cost model fitted to the median times.
     of_medians: CostModel,
     /// Calls and bytes of each level.
     pub sizes: Vec<(f64, f64)>,

@@ -11,13 +11,13 @@ use crate::spec::{Derived, Selector};
 pub struct Grid {
     /// Numbers of the levels, ascending.
     pub levels: Vec<f64>,
-    /// By level, then block.
+    /// Values by level, then by block.
     pub columns: Vec<Vec<f64>>,
 }
 
 impl Grid {
-    /// Collects the levels of the factor that have trials, and their values in the blocks
-    /// that have all of them. Fails with the reason if there are none.
+    /// Collects the levels of the factor that have trials, and the values of the blocks that have
+    /// all these levels. Fails with the reason if there is no such block.
     pub fn new(spec: &Derived, context: &AnalysisContext) -> Result<Self, Reason> {
         let (levels, indices) = context.over(spec, &spec.at)?;
         let metric = &spec.metric;
@@ -60,8 +60,8 @@ impl Grid {
 }
 
 impl AnalysisContext<'_> {
-    /// Returns the blocks in which all `treatments` have a value of a quantity's metric.
-    /// Fails with the reason if there are none.
+    /// Returns the blocks in which all `treatments` have a value of a quantity's metric. Fails with
+    /// the reason if there is no such block.
     pub fn blocks_of_all(&self, spec: &Derived, treatments: &[usize]) -> Result<Vec<u32>, Reason> {
         let blocks = self.common_blocks(&spec.metric, treatments);
         if blocks.is_empty() {
@@ -88,13 +88,13 @@ impl AnalysisContext<'_> {
         involved.map(|treatment| treatment.index).collect()
     }
 
-    /// Returns the treatments along a quantity's factor: numbers of the levels, ascending,
-    /// and indices.
+    /// Returns the treatments along a quantity's factor: the numbers of their levels, ascending,
+    /// and their indices.
     pub fn over(&self, spec: &Derived, at: &Selector) -> Result<(Vec<f64>, Vec<usize>), Reason> {
         let factor = self
             .experiment
             .factor(&spec.factor)
-            .ok_or("the factor is not there")?;
+            .ok_or("the experiment lacks the factor")?;
         let mut found: Vec<(f64, usize)> = Vec::new();
         let mut reason = Reason::from(format!("no level of {} ran here", factor.name));
         for (place, level) in factor.levels.iter().enumerate() {

@@ -159,7 +159,7 @@ impl Quantity {
                 details,
                 outward,
                 ..Self::estimated(blocks, move |confidence| {
-                    at(confidence).expect("a step at one confidence is one at each")
+                    at(confidence).expect("a step exists at every confidence or at none")
                 })
             }),
         }

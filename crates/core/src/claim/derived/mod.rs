@@ -22,12 +22,12 @@ pub(super) struct Quantity {
     blocks: usize,
     interval: Box<dyn Fn(f64) -> Interval>,
     details: BTreeMap<String, f64>,
-    /// The quantity's value in each block, if its interval is computed from these.
+    /// The quantity's value in each block, if the interval is computed from these values.
     block_values: Vec<f64>,
-    /// The quantity's value in each block, if it has one.
+    /// The quantity's value in each block, if the quantity has one.
     evidence_values: Vec<f64>,
-    /// Levels, ascending, to which an interval is widened: for a position between two
-    /// levels, more blocks only show which two. Empty for a quantity that is not a position.
+    /// Levels, ascending, to which the ends of an interval are moved out, because more blocks
+    /// cannot locate a position between two levels. Empty for a quantity that is not a position.
     outward: Vec<f64>,
 }
 
@@ -43,7 +43,7 @@ impl Quantity {
         }
     }
 
-    /// A quantity with one value in each block.
+    /// Makes a quantity from its value in each block.
     fn of_values(values: Vec<f64>) -> Self {
         Self {
             block_values: values.clone(),
@@ -79,26 +79,28 @@ impl Quantity {
         self.blocks
     }
 
-    /// Returns its value in each block if its interval is computed from these, else nothing.
+    /// Returns the quantity's value in each block; empty if its interval is not computed from these
+    /// values.
     pub fn block_values(&self) -> &[f64] {
         &self.block_values
     }
 
-    /// Returns its value in each block; empty for a quantity computed over several blocks.
+    /// Returns the quantity's value in each block; empty if it is computed over several blocks.
     pub fn evidence_values(&self) -> &[f64] {
         &self.evidence_values
     }
 
-    /// Returns the smallest error that its interval can have with these blocks.
+    /// Returns the smallest error rate that the quantity's interval can have with these blocks.
     pub fn least_level(&self) -> f64 {
-        /// Intervals that hold simultaneously have a confidence even nearer to 1.
+        /// Confidence so near to 1 that the interval is the widest possible. It leaves room below
+        /// 1, because intervals that hold simultaneously request a confidence even nearer to 1.
         const NEARLY_ONE: f64 = 1.0 - 1e-12;
         1.0 - self.unwidened_interval(NEARLY_ONE).confidence
     }
 
-    /// Returns the estimate with its interval; infinite ends lie beyond the levels. Each end
-    /// is wrong with at most half of the error. With too few blocks, the interval states its
-    /// lower confidence.
+    /// Returns the estimate with its interval. An infinite end lies beyond the levels. Each end is
+    /// wrong with at most half of the error rate. With too few blocks, the interval states the
+    /// lower confidence that it has.
     pub fn interval(&self, confidence: f64) -> Interval {
         let interval = self.unwidened_interval(confidence);
         let below = self.outward.iter().rev().find(|end| **end <= interval.low);
@@ -141,8 +143,8 @@ impl Quantity {
     }
 }
 
-/// Returns how many intervals must hold simultaneously for that of a quantity, in a run that
-/// has all levels; for a step, the fewest.
+/// Returns how many intervals must hold simultaneously so that a quantity's interval holds, in a
+/// run that has all levels. For a step, this is the smallest possible number.
 pub(super) fn joint_intervals(spec: &Derived, experiment: &Experiment) -> usize {
     let levels = match experiment.factor(&spec.factor) {
         Some(factor) if spec.among.is_empty() => factor.levels.len(),

@@ -11,7 +11,7 @@ use crate::claim::model::{DerivedEstimate, Estimate, NearestCache, Plateau, Stai
 use crate::claim::{CONFIDENCE, contrast};
 use crate::spec::{Derived, DerivedKind};
 
-/// Fewest consecutive levels of a plateau: fewer may be the rise between two.
+/// Fewest consecutive levels of a plateau. Fewer levels may be the rise between two plateaus.
 pub(super) const PLATEAU_LEVELS_MIN: usize = 3;
 
 /// Fits a staircase to the medians of logarithms; `None` if there are too few levels.
@@ -19,8 +19,8 @@ pub(super) fn fit(logs: &Grid, rise: f64) -> Option<Fit> {
     Fit::rising(&logs.medians(), rise.ln_1p(), PLATEAU_LEVELS_MIN)
 }
 
-/// Returns the staircases whose steps an experiment asks for. Those without a step, or that
-/// cannot be computed, are omitted: the derived quantities give the reason.
+/// Returns the staircases whose steps an experiment asks for. Staircases without a step, and those
+/// that cannot be computed, are omitted; the derived quantities give the reason.
 pub(in crate::claim) fn all(
     context: &AnalysisContext,
     derived: &[DerivedEstimate],
@@ -128,7 +128,8 @@ fn step(
 /// levels are more than a factor of four apart, so no step is near two of them.
 const NEAR: f64 = 2.0;
 
-/// Returns the cache with the nearest size on a logarithmic scale, if it is near.
+/// Returns the cache whose size is nearest to a step on a logarithmic scale; `None` if it is
+/// farther away than [`NEAR`].
 fn nearest(place: f64, caches: &BTreeMap<String, u64>) -> Option<NearestCache> {
     let distance = |bytes: u64| (place / bytes as f64).ln().abs();
     let (name, bytes) = caches

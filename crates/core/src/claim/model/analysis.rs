@@ -21,14 +21,14 @@ pub struct Analysis {
     pub metrics: BTreeMap<String, Metric>,
     /// Factors in the order of the experiment file.
     pub factors: Vec<FactorSummary>,
-    /// One for every treatment of the plan, in plan order; twins come last.
+    /// Summary of every treatment of the plan, in plan order; twins come last.
     pub treatments: Vec<TreatmentSummary>,
     /// The A/A comparisons.
     pub twins: Vec<TwinSummary>,
-    /// One for every claim of the experiment, in its order.
+    /// Verdict on every claim of the experiment, in the order of the file.
     pub verdicts: Vec<Verdict>,
-    /// One for every check of the machine and the instrument: `supported` means passed,
-    /// `refuted` means failed. Each is judged on its own, at 99 %.
+    /// Result of every check of the machine and the instrument: `supported` means passed, `refuted`
+    /// means failed. Each check is judged on its own, at 99 %.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<Verdict>,
     /// Quantities computed from several treatments, such as a knee.
@@ -39,12 +39,12 @@ pub struct Analysis {
     /// Curves that rise in steps, if the experiment asks for the steps.
     #[serde(default)]
     pub staircases: Vec<Staircase>,
-    /// Every treatment against the reference, if the experiment names one.
+    /// Comparison of every treatment with the reference, if the experiment names one.
     pub comparisons: Vec<Comparison>,
-    /// Summary of the comparisons, if they are a list of differences.
+    /// Summary of the comparisons, if the comparisons are a list of differences.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub overall: Vec<Overall>,
-    /// Why treatments differ, if they were profiled.
+    /// Why treatments differ, if the treatments were profiled.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub explanations: Vec<Explanation>,
     /// Published tables with the measured values beside them.
@@ -58,16 +58,16 @@ pub struct Analysis {
     pub guests: Vec<GuestSummary>,
     /// What disturbed the trials.
     pub disturbances: Vec<DisturbanceSummary>,
-    /// What a reader must know before trusting the numbers.
+    /// Warnings that a reader needs before trusting the numbers.
     pub warnings: Vec<String>,
-    /// Notes that apply to all treatments, such as how a metric is taken.
+    /// Notes that apply to all treatments, such as how a metric is measured.
     #[serde(default)]
     pub notes: Vec<String>,
 }
 
 impl Comparison {
-    /// Returns how far apart two runs of the reference may be, as a share; `None` if it has
-    /// no A/A twin.
+    /// Returns how far apart two runs of the reference may be, as a share; `None` if the reference
+    /// has no A/A twin.
     pub fn noise(&self, analysis: &Analysis) -> Option<f64> {
         let label = &analysis.treatments[self.reference].label;
         let mut twins = analysis.twins.iter();
@@ -79,45 +79,45 @@ impl Comparison {
 /// A factor of the experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FactorSummary {
-    /// Its name in the experiment file.
+    /// Name of the factor in the experiment file.
     pub name: String,
-    /// Its levels as labels, in order.
+    /// Labels of the levels, in order.
     pub levels: Vec<String>,
-    /// The levels as numbers (bytes for sizes) if all of them are numeric.
+    /// The levels as numbers (bytes for sizes), if all levels are numeric.
     pub numbers: Option<Vec<f64>>,
 }
 
 /// One piece of advice.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Advice {
-    /// What it is about: `into a pipe, warm cache`.
+    /// What the advice is about: `into a pipe, warm cache`.
     pub topic: String,
-    /// What to do, or that the data do not decide.
+    /// The advice in words, or the statement that the data do not decide.
     pub text: String,
     /// Whether the data decide.
     pub decided: bool,
-    /// Numbers that support it, each in a short sentence with its interval.
+    /// Numbers that support the advice, each in a short sentence with its interval.
     pub evidence: Vec<String>,
-    /// How many times worse the median of the other choices is than the advised one; absent
-    /// if nothing else was measured.
+    /// By what factor the median of the other choices is worse than the advised one; absent if
+    /// nothing else was measured.
     #[serde(default)]
     pub gain: Option<f64>,
 }
 
-/// One kind of disturbance over a run.
+/// One kind of disturbance over all trials of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DisturbanceSummary {
-    /// Its name, such as `steal_ns`.
+    /// Name of the disturbance, such as `steal_ns`.
     pub name: String,
-    /// Description, with why it matters.
+    /// Description of the disturbance, and why it matters.
     pub text: String,
-    /// Trials in which it was recorded.
+    /// Number of trials in which the disturbance was recorded.
     pub trials_recorded: usize,
-    /// Trials in which it was above zero.
+    /// Number of trials in which the disturbance was above zero.
     pub trials_affected: usize,
-    /// Median over trials.
+    /// Median of the disturbance over trials.
     pub median: f64,
-    /// Largest value.
+    /// Largest value of the disturbance.
     pub maximum: f64,
 }
 
@@ -126,18 +126,18 @@ pub struct DisturbanceSummary {
 pub struct GuestSummary {
     /// Boot parameters: level by name.
     pub levels: BTreeMap<String, String>,
-    /// What executed their instructions: `kvm`, `tcg` or `icount`; `None` if
-    /// none of them came up.
+    /// What executed the guests' instructions: `kvm`, `tcg` or `icount`; `None` if no guest came
+    /// up.
     pub accelerator: Option<String>,
-    /// Facts about the first one that came up, as seen from inside, by name.
+    /// Facts about the first guest that came up, as seen from inside, by name.
     pub facts: BTreeMap<String, String>,
     /// Number of boots.
     pub boots: usize,
-    /// Boots that did not come up, or ended early.
+    /// Number of boots that did not come up, or ended early.
     pub failed: usize,
-    /// The first of their errors.
+    /// Error of the first boot that failed.
     pub first_error: Option<String>,
-    /// Median time from start until the guest accepted requests, in nanoseconds; `None` if
-    /// none came up.
+    /// Median time from start until the guest accepted requests, in nanoseconds; `None` if no guest
+    /// came up.
     pub boot_ns: Option<f64>,
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub struct DerivedEstimate {
     /// Identifier such as `knee.zero`.
     pub id: String,
-    /// What it is, in words.
+    /// Description of the quantity in words.
     pub text: String,
     /// Unit: `bytes`, `ns`, `ns/byte`, or empty for a share or ratio.
     pub unit: String,
@@ -18,7 +18,7 @@ pub struct DerivedEstimate {
     pub estimate: Option<DerivedValue>,
     /// Further values, such as a model's residual, by name.
     pub details: BTreeMap<String, f64>,
-    /// Why there is no estimate, or what qualifies it.
+    /// Why there is no estimate, or what a reader must know about the estimate.
     pub note: Option<String>,
 }
 
@@ -37,7 +37,7 @@ pub struct Price {
     pub unit: String,
     /// The price; absent if it could not be measured.
     pub value: Option<DerivedValue>,
-    /// Why there is no price, or what qualifies it.
+    /// Why there is no price, or what a reader must know about the price.
     pub note: Option<String>,
 }
 
@@ -46,9 +46,9 @@ pub struct Price {
 pub struct DerivedValue {
     /// The point estimate; absent if beyond the largest level.
     pub value: Option<f64>,
-    /// Lower end; absent if beyond the largest level.
+    /// Lower end of the interval; absent if beyond the largest level.
     pub low: Option<f64>,
-    /// Upper end; absent if beyond the largest level.
+    /// Upper end of the interval; absent if beyond the largest level.
     pub high: Option<f64>,
     /// Minimum coverage of the interval.
     pub confidence: f64,

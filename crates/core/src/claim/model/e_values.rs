@@ -12,12 +12,12 @@ pub struct EValues {
     pub blocks: usize,
     /// Blocks whose value agrees with the claim.
     pub inside: usize,
-    /// Blocks whose value disagrees; for a claim with two borders, those beyond the border
-    /// that more blocks exceed.
+    /// Blocks whose value disagrees with the claim. With two borders, only the blocks beyond the
+    /// border that more blocks exceed.
     pub outside: usize,
-    /// Decimal logarithm of the e-value for the claim: 1.3 is 20.
+    /// Decimal logarithm of the e-value for the claim: 1.3 means an e-value of 20.
     pub log10_support: f64,
-    /// The same against the claim.
+    /// Decimal logarithm of the e-value against the claim.
     pub log10_refutation: f64,
 }
 
@@ -42,7 +42,7 @@ impl EValues {
         }
     }
 
-    /// Returns the number of blocks on that side.
+    /// Returns the number of blocks on the side to which the evidence points.
     pub fn blocks_on_side(&self) -> usize {
         match self.side() {
             Outcome::Supported => self.inside,
@@ -50,7 +50,7 @@ impl EValues {
         }
     }
 
-    /// Returns the decimal logarithm of the e-value of that side.
+    /// Returns the decimal logarithm of the e-value of the side to which the evidence points.
     pub fn log10(&self) -> f64 {
         self.log10_support.max(self.log10_refutation)
     }

@@ -11,8 +11,8 @@ use super::estimate::Estimate;
 pub struct FunctionDifferences {
     /// The difference to explain.
     pub difference: Estimate,
-    /// The functions that differ, largest first, until the remaining ones together have less
-    /// than 1 % of the difference.
+    /// The functions that differ, largest difference first. Functions are listed until the
+    /// remaining ones together have less than 1 % of the difference.
     pub listed: Vec<FunctionDifference>,
     /// The part of the difference that the listed functions do not explain.
     pub rest: Estimate,
@@ -26,6 +26,6 @@ pub struct FunctionDifference {
     /// Kernel symbol, followed by the module in brackets if it belongs to one; `programs` is
     /// everything outside the kernel.
     pub name: String,
-    /// Self instructions, callees excluded.
+    /// Instructions of the function itself, without those of the functions that it called.
     pub instructions: Estimate,
 }

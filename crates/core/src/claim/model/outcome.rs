@@ -11,11 +11,11 @@ use serde::{Deserialize, Serialize};
 pub enum Outcome {
     /// The data show what the claim says.
     Supported,
-    /// The data show otherwise.
+    /// The data show that the claim is wrong.
     Refuted,
-    /// No verdict at the error rates of the run; [`NoVerdict`] says how far it is.
+    /// The run has no verdict at its error rates; [`NoVerdict`] says how near the claim is to one.
     Undecided,
-    /// This machine, kernel or run cannot test it.
+    /// This machine, kernel or run cannot test the claim.
     NotTestable,
 }
 
@@ -23,42 +23,42 @@ pub enum Outcome {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum NoVerdict {
-    /// Alone it would be decided at 5 %; together with the other claims it is not.
+    /// Alone, the claim would be decided at 5 %; together with the other claims, it is not.
     Leans {
-        /// Supported or refuted.
+        /// Side to which the claim leans: supported or refuted.
         to: Outcome,
-        /// Blocks on that side of the border; absent for a quantity without a value in each
-        /// block.
+        /// Number of blocks on the side to which the claim leans; absent for a quantity without a
+        /// value in each block.
         on_side: Option<usize>,
-        /// Blocks that were used.
+        /// Number of blocks that were used.
         made: usize,
-        /// Approximate number of further blocks that decide it.
+        /// Approximate number of further blocks that would decide the claim.
         blocks_more: usize,
-        /// Seconds that these blocks take.
+        /// Seconds that the further blocks would take.
         seconds_more: f64,
     },
-    /// More blocks would probably decide it.
+    /// More blocks would probably decide the claim.
     Open {
-        /// Approximate number of further blocks.
+        /// Approximate number of further blocks that would decide the claim.
         blocks_more: usize,
-        /// Seconds that these blocks take.
+        /// Seconds that the further blocks would take.
         seconds_more: f64,
     },
-    /// The value is so near the border that more blocks are unlikely to decide it.
+    /// The value is so near the border that more blocks are unlikely to decide the claim.
     AtBorder,
-    /// This few blocks cannot decide it, whatever their values.
+    /// So few blocks cannot decide the claim, whatever their values.
     TooFewBlocks {
-        /// Fewest blocks that can.
+        /// Fewest blocks that can decide the claim.
         decide: usize,
-        /// Blocks that were used.
+        /// Number of blocks that were used.
         made: usize,
     },
-    /// Its levels belong to another profile.
+    /// The claim's levels belong to another profile.
     LeftTo {
-        /// The first profile that has them.
+        /// The first profile that has the claim's levels.
         profile: String,
     },
-    /// The run was interrupted before its trials.
+    /// The run was interrupted before the claim's trials.
     NotMeasured,
 }
 

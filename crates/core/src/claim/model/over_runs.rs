@@ -13,14 +13,14 @@ pub struct OverRuns {
     pub runs: Vec<i64>,
     /// The experiment's other runs.
     pub excluded: Vec<ExcludedRuns>,
-    /// One for each verdict of the run, in its order.
+    /// Combined result for each verdict of the run, in the order of the verdicts.
     pub claims: Vec<ClaimOverRuns>,
 }
 
 /// Runs whose evidence is not multiplied.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ExcludedRuns {
-    /// Reason, such as `the kernel release differs`.
+    /// Reason for the exclusion, such as `the kernel release differs`.
     pub reason: String,
     pub runs: Vec<i64>,
 }
@@ -28,13 +28,13 @@ pub struct ExcludedRuns {
 /// One claim over all runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ClaimOverRuns {
-    /// The claim.
+    /// Identifier of the claim.
     pub id: String,
-    /// Number of runs with evidence on it.
+    /// Number of runs with evidence on the claim.
     pub runs: usize,
-    /// Product of their e-values; absent if no run has evidence.
+    /// Product of the runs' e-values; absent if no run has evidence.
     pub e_values: Option<EValues>,
-    /// The e-value that decides it, given the other claims.
+    /// E-value that decides the claim, given the other claims.
     pub needed: Option<f64>,
     /// The verdict over runs.
     pub outcome: Outcome,

@@ -5,26 +5,26 @@ use serde::{Deserialize, Serialize};
 use super::estimate::Estimate;
 use super::{Metric, Relation};
 
-/// Comparison of runs with earlier ones, treatment by treatment.
+/// Comparison of runs with earlier runs, treatment by treatment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunComparison {
-    /// Numbers of the runs that are judged: one, or several sessions of the same thing.
+    /// Numbers of the judged runs: one run, or several sessions of the same work.
     pub new_runs: Vec<i64>,
-    /// Numbers of the runs that they are compared with.
+    /// Numbers of the earlier runs.
     pub old_runs: Vec<i64>,
     /// Metric compared: one that the new runs compare, or a resource that their commands
     /// used.
     pub metric: String,
-    /// Its unit and its better side.
+    /// Unit and better side of the metric.
     #[serde(flatten)]
     pub described: Metric,
     /// Whether the metric was requested; the others show what else commands used.
     pub is_judged: bool,
     /// What the intervals are based on.
     pub replicates: Replicates,
-    /// Smallest relative difference that counts as one: at least the minimum margin of any
-    /// comparison. For trials it is also at least how far apart sessions are or, if that is
-    /// unknown, the largest departure from 1 within the intervals of the runs' A/A twins.
+    /// Smallest relative difference that counts: at least the minimum margin of any comparison. For
+    /// trials, it is also at least the difference between sessions. If that is unknown, it is at
+    /// least the largest departure from 1 within the intervals of the runs' A/A twins.
     pub margin: f64,
     /// Sessions of the old side in the store.
     pub sessions: Sessions,
@@ -42,7 +42,7 @@ pub struct RunComparison {
 pub enum Replicates {
     /// Trials of single runs: the intervals exclude variation between runs.
     Trials,
-    /// Runs: the intervals include variation between them.
+    /// Runs: the intervals include variation between runs.
     Sessions,
 }
 
@@ -51,8 +51,8 @@ pub enum Replicates {
 pub struct Sessions {
     /// Number of runs.
     pub runs: usize,
-    /// Largest difference, at 95 %, of any treatment between two of them, relative; absent
-    /// with too few.
+    /// Largest relative difference, at 95 %, of any treatment between two of the runs; absent with
+    /// too few runs.
     pub shift: Option<f64>,
 }
 
@@ -61,9 +61,9 @@ pub struct Sessions {
 pub struct RunRatio {
     /// Label of the treatment on the new side.
     pub label: String,
-    /// Replicates of the new side and of the old one that were used.
+    /// Number of replicates of the new side and of the old side.
     pub counts: [usize; 2],
-    /// New over old; the intervals of all ratios hold simultaneously.
+    /// Ratio of new to old. The intervals of all ratios hold simultaneously.
     pub ratio: Option<Estimate>,
     /// What the interval shows.
     pub relation: Relation,

@@ -16,9 +16,9 @@ pub struct SelftestReport {
     pub trials: usize,
     /// Total time, in seconds.
     pub wall_s: f64,
-    /// How far apart two runs of the same work may be on this machine, relative: the median
-    /// of how far the twins' intervals reach, but at least the smallest margin of a verdict.
-    /// Absent if no comparison was made.
+    /// Relative difference that two runs of the same work may show on this machine: the median
+    /// reach of the twins' intervals, but at least the smallest margin of a verdict. Absent if no
+    /// comparison was made.
     pub noise_floor: Option<f64>,
     /// Comparisons by injected difference, starting with none.
     pub arms: Vec<SelftestArm>,
@@ -29,7 +29,8 @@ pub struct SelftestReport {
 /// Comparisons in which the second treatment's work is longer by a given share.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SelftestArm {
-    /// The share, such as 0.02; 0 if both do the same work.
+    /// Share by which the second treatment's work is longer, such as 0.02; 0 if both do the same
+    /// work.
     pub delay: f64,
     /// Comparisons that were called different.
     pub called_different: Rate,
@@ -42,7 +43,7 @@ pub struct SelftestArm {
     pub missed: Rate,
     /// Median of the estimated ratios; absent if there is none.
     pub ratio: Option<f64>,
-    /// Median relative half-width of their intervals.
+    /// Median relative half-width of the ratios' intervals.
     pub half_width: Option<f64>,
     /// Median number of blocks.
     pub blocks: Option<f64>,
@@ -56,8 +57,8 @@ pub struct Rate {
     pub count: usize,
     /// Number of cases.
     pub of: usize,
-    /// Lower end of the share.
+    /// Lower end of the interval of the share.
     pub low: f64,
-    /// Upper end of the share.
+    /// Upper end of the interval of the share.
     pub high: f64,
 }

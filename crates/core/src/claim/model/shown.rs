@@ -13,7 +13,7 @@ pub struct PublishedTable {
     pub title: String,
     /// Short name of the publication.
     pub report: String,
-    /// Label of the reference row of the ratios in each group, if any.
+    /// Label of the row in each group to which ratios refer; absent without ratios.
     pub relative_to: Option<String>,
     /// One group per quantity, in published order.
     pub groups: Vec<PublishedGroup>,
@@ -30,7 +30,7 @@ pub struct PublishedGroup {
     pub metric: String,
     /// Unit of the measured column.
     pub unit: String,
-    /// Unit as published.
+    /// Unit of the published column.
     pub published_unit: String,
     /// Rows in published order.
     pub rows: Vec<PublishedRow>,
@@ -45,7 +45,7 @@ pub struct PublishedRow {
     pub published: Option<f64>,
     /// Published value in the measured unit, if the two can be converted.
     pub published_converted: Option<f64>,
-    /// Words that replace a published number, or qualify it.
+    /// Words that replace a published number, or are shown beside it.
     pub published_text: Option<String>,
     /// Published ratio to the reference row.
     pub published_ratio: Option<f64>,
@@ -53,7 +53,7 @@ pub struct PublishedRow {
     pub published_deviation: Option<f64>,
     /// Measured median in the group's unit.
     pub measured: Option<Estimate>,
-    /// Mean taken as in the publication, if the table asks for it.
+    /// Mean computed as in the publication, if the table asks for it.
     pub measured_mean: Option<MeasuredMean>,
     /// Measured ratio to the reference row.
     pub measured_ratio: Option<Estimate>,
@@ -88,9 +88,9 @@ pub enum Figure {
     Curve(Curve),
     /// The distribution of a metric over trials, one group per level.
     Distribution(Distribution),
-    /// Quartiles and whiskers of trials beside published ones.
+    /// Quartiles and whiskers of trials, beside published quartiles and whiskers.
     Box(BoxPlot),
-    /// Medians of treatments beside published values.
+    /// Medians of treatments, beside published values.
     Bar(BarChart),
 }
 
@@ -124,7 +124,7 @@ pub struct CurveSeries {
     pub published: bool,
     /// Points in ascending order.
     pub points: Vec<CurvePoint>,
-    /// Plateaus between the steps that are marked on it.
+    /// Plateaus between the steps that are marked on the line.
     #[serde(default)]
     pub plateaus: Vec<Plateau>,
 }
@@ -141,12 +141,12 @@ pub struct CurvePoint {
 /// An interval on the horizontal axis.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CurveMark {
-    /// What it marks.
+    /// What the mark shows.
     pub label: String,
-    /// Position of the line that it belongs to, if any.
+    /// Position of the line that the mark belongs to, if any.
     #[serde(default)]
     pub series: Option<usize>,
-    /// Its position, with its interval.
+    /// Position of the mark, with its interval.
     pub at: DerivedValue,
 }
 
@@ -155,9 +155,9 @@ pub struct CurveMark {
 pub struct Distribution {
     /// Heading.
     pub title: String,
-    /// Metric.
+    /// Metric whose values are drawn.
     pub metric: String,
-    /// Its unit.
+    /// Unit of the metric.
     pub unit: String,
     /// Groups in factor order; each has at least one value.
     pub groups: Vec<DistributionGroup>,
@@ -179,9 +179,9 @@ pub struct BoxPlot {
     pub title: String,
     /// Short name of the publication.
     pub report: String,
-    /// Metric.
+    /// Metric whose values are drawn.
     pub metric: String,
-    /// Its unit.
+    /// Unit of the metric.
     pub unit: String,
     /// Groups in order; at least one was measured.
     pub groups: Vec<BoxGroup>,
@@ -257,9 +257,9 @@ pub struct BarChart {
     pub title: String,
     /// Short name of the publication.
     pub report: String,
-    /// Metric.
+    /// Metric whose medians are drawn.
     pub metric: String,
-    /// Its unit.
+    /// Unit of the metric.
     pub unit: String,
     /// Label of the bar that all others are drawn relative to, if any.
     pub relative_to: Option<String>,
@@ -270,13 +270,13 @@ pub struct BarChart {
 /// One treatment of a bar chart.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Bar {
-    /// Its label.
+    /// Label of the bar.
     pub label: String,
     /// Measured median in the metric's unit, if anything was measured.
     pub median: Option<Estimate>,
-    /// Its length: the median, or its ratio to the reference bar.
+    /// Length of the bar: the median, or its ratio to the reference bar.
     pub length: Option<Estimate>,
-    /// Published length, in the metric's unit or as a ratio to the reference bar.
+    /// Published length of the bar, in the metric's unit or as a ratio to the reference bar.
     pub published: Option<f64>,
 }
 
@@ -286,13 +286,13 @@ pub struct Staircase {
     /// Levels of the other factors in words: `huge_pages=none`. Empty if no
     /// other factor varies.
     pub at: String,
-    /// Factor along which it rises.
+    /// Factor along which the metric rises.
     pub factor: String,
     /// Unit of the factor: `bytes` or empty.
     pub factor_unit: String,
     /// Metric that rises.
     pub metric: String,
-    /// Its unit.
+    /// Unit of the metric.
     pub unit: String,
     /// Plateaus between the steps, in ascending order of the factor.
     pub plateaus: Vec<Plateau>,
@@ -303,11 +303,11 @@ pub struct Staircase {
 /// A range of levels over which a metric stays about the same.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Plateau {
-    /// Its first level.
+    /// First level of the plateau.
     pub from: f64,
-    /// Its last level.
+    /// Last level of the plateau.
     pub to: f64,
-    /// Geometric mean over its levels of the metric's medians over blocks.
+    /// Geometric mean over the plateau's levels of the metric's medians over blocks.
     pub value: Estimate,
 }
 
@@ -316,15 +316,15 @@ pub struct Plateau {
 pub struct Step {
     /// Id of the derived quantity, such as `step1.none`.
     pub id: String,
-    /// What it is, in words.
+    /// Description of the step in words.
     pub text: String,
-    /// Where it is; its interval reaches to the levels on both sides.
+    /// Position of the step; the interval reaches to the levels on both sides.
     pub at: DerivedValue,
-    /// The metric on the plateau before it.
+    /// The metric on the plateau before the step.
     pub before: Estimate,
-    /// The metric on the plateau after it.
+    /// The metric on the plateau after the step.
     pub after: Estimate,
-    /// After over before.
+    /// Ratio of the metric after the step to that before it.
     pub rise: f64,
     /// The cache of this machine with the nearest size, if the factor is a size, the machine
     /// reports its caches, and one is within a factor of two.
@@ -334,9 +334,9 @@ pub struct Step {
 /// The cache whose size is nearest to a step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NearestCache {
-    /// Its name, such as `L2`.
+    /// Name of the cache, such as `L2`.
     pub name: String,
-    /// Its size.
+    /// Size of the cache in bytes.
     pub bytes: u64,
     /// Position of the step as a share of the cache's size.
     pub share: f64,

@@ -1,4 +1,4 @@
-//! Treatments, and those that run twice.
+//! Treatments and A/A twins.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::estimate::Estimate;
 /// One treatment and the results of its trials.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TreatmentSummary {
-    /// Position in the plan.
+    /// Position of the treatment in the plan.
     pub index: usize,
     /// Levels in readable form, such as `method=page sink=null`; only factors that vary in
     /// this run.
@@ -19,7 +19,7 @@ pub struct TreatmentSummary {
     pub levels: BTreeMap<String, String>,
     /// The treatment of which this is the A/A twin.
     pub twin_of: Option<usize>,
-    /// Why none of its trials could run here.
+    /// Why no trial of the treatment could run here.
     pub skipped: Option<String>,
     /// Trials with samples.
     pub trials_completed: usize,
@@ -29,7 +29,7 @@ pub struct TreatmentSummary {
     pub trials_excluded: usize,
     /// Message of the first failure or exclusion.
     pub first_failure: Option<String>,
-    /// By metric name.
+    /// Estimates by metric name.
     pub estimates: BTreeMap<String, TreatmentEstimate>,
     /// Distinct notes of the probe, such as the buffer sizes that methods resolved to.
     pub notes: Vec<String>,
@@ -54,15 +54,15 @@ pub struct TwinSummary {
     pub label: String,
     /// Metric compared.
     pub metric: String,
-    /// Twin over original; pure noise centres on 1.
+    /// Ratio of the twin to the original; pure noise centres on 1.
     pub ratio: Estimate,
-    /// Per-block ratios, for the plot.
+    /// Ratio in each block, for the plot.
     pub block_ratios: Vec<f64>,
 }
 
 impl TwinSummary {
-    /// Returns the largest relative departure from 1 within the interval of the ratio: how
-    /// far apart two runs of the same treatment may be.
+    /// Returns the largest relative departure from 1 within the interval of the ratio. Two runs of
+    /// the same treatment may be this far apart.
     pub fn reach(&self) -> f64 {
         self.ratio.high.max(1.0 / self.ratio.low) - 1.0
     }

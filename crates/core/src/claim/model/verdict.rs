@@ -34,14 +34,14 @@ pub struct Verdict {
     pub threshold: f64,
     /// Upper bound of [`ClaimDirection::Within`].
     pub threshold_high: Option<f64>,
-    /// The published value on the same scale, if one was given.
+    /// The published value on the scale of `measured`, if one was given.
     pub published: Option<f64>,
     /// How the publication's own numbers contradict its conclusion.
     #[serde(default)]
     pub contradicted: Option<String>,
-    /// The measured value. Its interval has the confidence at which this claim was tested
-    /// along with the others of the run, so it always agrees with the outcome. For a claim
-    /// over machines, which one run does not judge, it is 95 %.
+    /// The measured value. Its interval has the confidence at which this claim was tested together
+    /// with the other claims of the run, so it always agrees with the outcome. A claim over
+    /// machines is not judged by one run; its interval has 95 %.
     pub measured: Option<Estimate>,
     /// The measured value if it, or an end of its interval, lies beyond the factor's levels
     /// (for instance a crossing that is never reached); `measured` is absent then.
@@ -53,7 +53,7 @@ pub struct Verdict {
     pub blocks: usize,
     /// p-value of the decision, adjusted for the family-wise error rate of the run.
     pub p_adjusted: Option<f64>,
-    /// The same for the false-discovery rate.
+    /// p-value of the decision, adjusted for the false-discovery rate of the run.
     #[serde(default)]
     pub p_adjusted_fdr: Option<f64>,
     /// Evidence to multiply with that of comparable runs; absent for a check, and for a
@@ -67,31 +67,30 @@ pub struct Verdict {
     /// Error rate that is guaranteed for a supported or refuted claim.
     #[serde(default)]
     pub error_rate: Option<ErrorRate>,
-    /// The judgement.
+    /// Judgement of the claim.
     pub outcome: Outcome,
-    /// Why, in a sentence.
+    /// Reason for the outcome, in a sentence.
     pub reason: String,
-    /// Why this machine or this run cannot test it.
+    /// Why this machine or this run cannot test the claim.
     #[serde(default)]
     pub cause: Option<Reason>,
     /// The ratio of emulated times, which is not judged.
     #[serde(default)]
     pub unjudged_ratio: Option<Estimate>,
-    /// What else the two sides differ in, if the claim is about a ratio of
-    /// times.
+    /// Other metrics in which the two sides differ, if the claim is about a ratio of times.
     #[serde(default)]
     pub explanatory_metrics: Option<ExplanatoryMetrics>,
 }
 
 impl Verdict {
-    /// Returns whether it is supported or refuted at the family-wise error rate of the run.
+    /// Returns whether the claim is supported or refuted at the family-wise error rate of the run.
     pub fn is_family_wise(&self) -> bool {
         self.error_rate == Some(ErrorRate::FamilyWise)
     }
 
-    /// Returns how far the interval lies past the claim's bound, as a factor: 3 if it begins
-    /// at three times an upper bound. `None` if it lies beyond every level tried, or was not
-    /// measured.
+    /// Returns how far the interval lies past the claim's bound, as a factor: 3 if it begins at
+    /// three times an upper bound. `None` if the interval lies beyond every level tried, or nothing
+    /// was measured.
     pub fn factor_past_bound(&self) -> Option<f64> {
         let ends = self.measured.map(|measured| (measured.low, measured.high));
         let (low, high) = ends.or_else(|| {

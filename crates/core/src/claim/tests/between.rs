@@ -137,7 +137,7 @@ fn what_one_run_alone_has_is_named_and_what_failed_has_a_reason() {
     for ratio in failed.clone() {
         assert_eq!(
             ratio.reason.as_deref(),
-            Some("the new run has no trial of it")
+            Some("the new run has no trial of this treatment")
         );
     }
     assert_eq!(failed.count(), 4);

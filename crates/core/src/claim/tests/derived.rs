@@ -310,7 +310,8 @@ fn a_claim_over_machines_is_measured_and_judged_by_no_run() {
     assert_eq!(verdict.outcome, Outcome::NotTestable);
     assert_eq!(
         verdict.reason,
-        "one machine cannot show whether machines differ by file system; toll fleet report judges it"
+        "one machine cannot show whether machines differ by file system; toll fleet report judges \
+         the claim"
     );
     // 10 µs a call, and 1 ns for each of its 4096 bytes.
     let measured = verdict.measured.expect("it has a value");

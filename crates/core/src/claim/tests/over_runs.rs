@@ -93,7 +93,7 @@ fn runs_of_another_machine_kernel_or_workload_are_left_out_with_the_reason() {
         ("the set of treatments differs", |it| {
             it.treatments.pop();
         }),
-        ("the definition of its claims differs", |it| {
+        ("the definition of the claims differs", |it| {
             it.experiment.claims[0].margin = Some(0.5);
         }),
     ];

@@ -76,7 +76,10 @@ fn file_systems_that_differ_by_less_refute_it_and_those_in_between_leave_it_open
     );
     let (found, sentence) = judged(&of_file_systems(8, 2.0));
     assert_eq!(found.outcome, Outcome::Undecided, "{sentence}");
-    assert!(sentence.ends_with("so the claimed 2 is open"), "{sentence}");
+    assert!(
+        sentence.ends_with("which may be above or below the claimed 2"),
+        "{sentence}"
+    );
 }
 
 #[test]
@@ -112,7 +115,7 @@ fn too_few_machines_decide_nothing() {
     let (found, sentence) = judged(&of_file_systems(3, 50.0));
     assert_eq!(found.outcome, Outcome::Undecided);
     assert!(
-        sentence.ends_with("but with so few machines it may be chance"),
+        sentence.ends_with("but with so few machines this may be chance"),
         "{sentence}"
     );
     let mut fleet = of_file_systems(8, 5.0);
@@ -225,8 +228,8 @@ fn published_platforms_count_nowhere_and_are_held_to_the_rules_for_machines() {
     assert_eq!(
         found.claims[0].published,
         [
-            "the 3 platforms of paper cannot show it: fewer than two levels of file system have \
-             2 platforms each, and file system cannot be told from operating system"
+            "the 3 platforms of paper cannot show a difference: fewer than two levels of file \
+             system have 2 platforms each, and file system cannot be told from operating system"
         ]
     );
     let crossed = [
@@ -261,10 +264,10 @@ fn the_platforms_of_timewrite_cannot_tell_file_systems_or_kernels_apart() {
     assert_eq!(
         actual,
         [
-            "the 5 platforms of timewrite cannot show it: fewer than two levels of file system \
-             have 2 platforms each, and file system cannot be told from operating system",
-            "the 5 platforms of timewrite cannot show it: fewer than two levels of kernel have 2 \
-             platforms each"
+            "the 5 platforms of timewrite cannot show a difference: fewer than two levels of file \
+             system have 2 platforms each, and file system cannot be told from operating system",
+            "the 5 platforms of timewrite cannot show a difference: fewer than two levels of kernel \
+             have 2 platforms each"
         ]
     );
 }

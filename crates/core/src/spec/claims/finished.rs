@@ -11,9 +11,9 @@ use crate::spec::{Experiment, Level, Selector, published};
 const EACH_MAX: usize = 10_000;
 
 impl Claim {
-    /// Returns the claims that a statement of a file makes: one, or one for each combination
-    /// of the levels of `each` in any profile. Combinations that the file's own constraints
-    /// leave out make no claim; those of a profile only leave claims to other profiles.
+    /// Returns the claims that a statement of a file makes: one, or one for each combination of the
+    /// levels of `each` in any profile. Combinations that the file's own constraints leave out make
+    /// no claim; constraints of a profile only leave claims to other profiles.
     pub(in crate::spec) fn finished(
         mut self,
         experiment: &Experiment,

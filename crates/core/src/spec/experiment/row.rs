@@ -15,7 +15,7 @@ impl Experiment {
     /// Returns the names of all levels that a treatment with these levels has.
     ///
     /// # Errors
-    /// If they belong to no row of an experiment with rows.
+    /// If the experiment has rows, and the levels belong to none.
     pub fn level_names(&self, levels: &BTreeMap<String, Level>) -> Result<BTreeSet<&str>, String> {
         let mut names: BTreeSet<&str> = match (self.rows.as_slice(), self.row(levels)) {
             ([], _) => {

@@ -120,7 +120,11 @@ fn a_claim_on_how_machines_differ_names_a_fact_and_a_factor() {
     let no_factor = with("differ_by = \"file system\"");
     refused(&no_factor, 8, "a threshold above 1");
     let no_order = with("differ_by = \"kernel\"\nthreshold = 2");
-    refused(&no_order, 8, "for the values of older kernels");
+    refused(
+        &no_order,
+        8,
+        "older kernels have `less` or `greater` values",
+    );
     let order = with("differ_by = \"file system\"\nthreshold = 2\ndirection = \"less\"");
     refused(&order, 8, "other facts have no order");
     let check = with("differ_by = \"file system\"\nthreshold = 2\ncheck = true");

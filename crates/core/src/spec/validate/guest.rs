@@ -57,9 +57,9 @@ fn check_value(guest: &GuestSettings, name: &str, text: &str) -> Result<(), Stri
     }
 }
 
-/// Checks that guests with partners have a workload with two ends, and a clock that
-/// advances while a guest waits. Constraints may keep levels of two factors apart;
-/// the plan checks what they leave.
+/// Checks that guests with partners have a workload with two ends, and a clock that advances while
+/// a guest waits. Constraints may keep levels of two factors apart; the plan checks the
+/// combinations that remain.
 fn check_partner(experiment: &Experiment) -> Result<(), Problem> {
     let has = |name: &str, wanted: &str| {
         let fixed = experiment.fixed(name).map(|level| (name, level));
@@ -82,8 +82,8 @@ fn check_partner(experiment: &Experiment) -> Result<(), Problem> {
     }
 }
 
-/// Checks that a knob's path stays below /proc/sys or /sys, since files elsewhere are
-/// not settings, and that no parameter has its name.
+/// Checks that a knob's path stays below /proc/sys or /sys, since files elsewhere are not settings.
+/// Also checks that no parameter has the knob's name.
 fn check_knobs(experiment: &Experiment, guest: &GuestSettings) -> Result<(), Problem> {
     for (name, knob) in &guest.knobs {
         let path = Path::new(&knob.path);

@@ -6,7 +6,7 @@ use crate::spec::problem::{Problem, problem};
 use crate::spec::{Claim, Experiment, Platform};
 
 impl Platform {
-    /// Fills in the file's report.
+    /// Fills in the report of the experiment file.
     pub(in crate::spec) fn finished(mut self, experiment: &Experiment) -> Result<Self, Problem> {
         if self.report.is_empty() {
             self.report = experiment.report.clone().unwrap_or_default();

@@ -21,7 +21,7 @@ pub(super) fn check(experiment: &Experiment) -> Result<(), Problem> {
         for factor in experiment.factors_of(row) {
             if row.parameters.contains_key(&factor.name) {
                 let name = &factor.name;
-                return Err(wrong(format!("it holds {name} fixed, which is a factor")));
+                return Err(wrong(format!("it holds the factor {name} fixed")));
             }
             if !experiment.is_of_guest(&factor.name) {
                 for level in &factor.levels {

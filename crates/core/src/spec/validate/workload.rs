@@ -29,7 +29,7 @@ pub(super) fn check(experiment: &Experiment) -> Result<(), Problem> {
     }
 }
 
-/// Refuses a factor or parameter that no command names: it would change nothing, and is
+/// Refuses a factor or parameter that no command names. Such a name would change nothing, and is
 /// most often mistyped.
 fn check_placeholders(experiment: &Experiment) -> Result<(), Problem> {
     let workload = &experiment.workload;
