@@ -97,27 +97,30 @@ impl Observer {
         let mut notes = Vec::new();
         let mut note = |count: u64, what: &str| {
             if count > 0 {
-                notes.push(format!("{count} {what}"));
+                notes.push(format!("{what}: {count}"));
             }
         };
         note(
             self.dhcpv6,
-            "packets are DHCPv6, another protocol that is not examined",
+            "packets of DHCPv6, another protocol, which is not examined",
         );
         let of_dhcp = self.dhcp_fragments;
         let fragments = format!(
-            "packets are fragments of UDP datagrams ({of_dhcp} of them certainly DHCP); they are \
-             not reassembled"
+            "fragments of UDP datagrams, which are not reassembled ({of_dhcp} of them certainly \
+             of DHCP)"
         );
         note(self.fragments, &fragments);
         for (link, count) in &self.unknown_links {
             let unknown = format!(
-                "packets have link type {link}, which is not supported; capture on Ethernet, or \
-                 with tcpdump -i any"
+                "packets with link type {link}, which is not supported (capture on Ethernet, or \
+                 with tcpdump -i any)"
             );
             note(*count, &unknown);
         }
-        note(self.problems_beyond, "more problems are not listed");
+        note(
+            self.problems_beyond,
+            "further problems, which are not listed",
+        );
         notes
     }
 }
