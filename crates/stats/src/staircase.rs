@@ -91,12 +91,12 @@ impl Staircase {
 /// steps that they do not exclude:
 ///
 /// - A number of steps is too high if one of its steps is shown to rise by less than `rise`. It is
-/// too low if all steps of the next number, and of every number up to it, are shown to rise by
-/// at least `rise`. If even `number` steps are not certain, the upper end is infinite.
+///   too low if all steps of the next number, and of every number up to it, are shown to rise by
+///   at least `rise`. If even `number` steps are not certain, the upper end is infinite.
 /// - A place is excluded if moving the cut by one level is shown to fit better. Between its
-/// neighbouring cuts, the cut of least squared error is the one with the largest mean rise,
-/// weighted by √(k·l/(k + l)) for k levels before and l levels after it. The weighted rise is a
-/// linear combination of the levels, and so has one value per block.
+///   neighbouring cuts, the cut of least squared error is the one with the largest mean rise,
+///   weighted by √(k·l/(k + l)) for k levels before and l levels after it. The weighted rise is a
+///   linear combination of the levels, and so has one value per block.
 ///
 /// Each end errs only if one of `steps + 3` intervals does: the rises of the true number of steps,
 /// one rise of the next number, and the two moves of the true cut. So this many intervals must

@@ -18,8 +18,8 @@ use crate::signed_rank::interval_rank;
 /// ([`Interval::reaches`] detects this).
 ///
 /// Both samples are series in the order in which they were drawn. Autocorrelated values carry less
-/// information than as many independent ones. So the interval is widened about its estimate by √((1
-/// + ρ) / (1 − ρ)), where ρ is the larger of the two series' lag-one autocorrelations of ranks. The
+/// information than as many independent ones. So the interval is widened about its estimate by
+/// √((1 + ρ) / (1 − ρ)), where ρ is the larger of the two series' lag-one autocorrelations of ranks. The
 /// interval is never narrowed (the effective sample size of a first-order autoregression: Bayley
 /// and Hammersley, "The effective number of independent observations in an autocorrelated time
 /// series", Supplement to the Journal of the Royal Statistical Society 8 (1946)).

@@ -50,7 +50,7 @@ METHOD is how a file gets to the device:
       --help             display this help and exit
       --version          output version information and exit
 
-Insert the kernel module master first, and only in a guest: see toll guest --help.
+Insert the kernel module master first, only in a guest: see toll guest --help.
 
 Example:
   master movie.mkv mmap --verify
@@ -92,7 +92,7 @@ ADDRESS is IPv4 or IPv6, with or without a port: 10.0.77.1, fd77::1,
       --help             display this help and exit
       --version          output version information and exit
 
-Insert the kernel module slave first, and only in a guest: see toll guest --help.
+Insert the kernel module slave first, only in a guest: see toll guest --help.
 
 Example:
   slave copy.mkv mmap 10.0.77.1 --verify

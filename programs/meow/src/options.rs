@@ -27,14 +27,14 @@ With no FILE, or when FILE is -, read standard input.
   -v, --show-nonprinting   use ^ and M- notation, except for LFD and TAB
       --copy               never hand over pages of a file, only copies of them
       --method METHOD      use only this method, and fail where it is refused
-      --explain            say on standard error how each FILE was copied and why
+      --explain            explain on standard error how each FILE was copied
       --help               display this help and exit
       --version            output version information and exit
 
 METHOD is one that toll measures: byte, page, page-aligned, fs-block, swept,
 fcntl-dupfd, advised, advised-random, readv, mmap, sendfile, splice, vmsplice,
-copy-file-range or io-uring. Called as mycat1 to mycat6, meow copies by the first
-six.
+copy-file-range or io-uring. Called as mycat1 to mycat6, meow copies by the
+first six.
 
 Without --copy, what is sent to a pipe or a socket may be the file's own pages
 in memory: if the file changes before the reader takes them, the reader gets

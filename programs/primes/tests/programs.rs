@@ -100,7 +100,7 @@ fn a_seed_gives_the_same_numbers_each_time_and_another_one_others() {
 #[test]
 fn wrong_arguments_are_told_on_standard_error() {
     for (program, arguments, said) in [
-        (USER, &["x"][..], "cannot take \"x\" as N: it is a whole"),
+        (USER, &["x"][..], "cannot take \"x\" as N: give a whole"),
         (USER, &["1"], "a whole number from 2 to 16777216"),
         (USER, &["100", "16777217"], "a whole number from 2 to"),
         (USER, &["--runs", "0"], "cannot take \"0\" as --runs"),

@@ -41,7 +41,7 @@ fn each_way_is_told_with_its_reason_and_what_it_moved() {
                 "; 1024 bytes by read and write in 2 calls",
             ],
         ),
-        (b"", &["--copy", "long"], &["read and write: --copy asks"]),
+        (b"", &["--copy", "long"], &["read and write: with --copy"]),
         (
             &content(LONG),
             &[],
