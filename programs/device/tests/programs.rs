@@ -30,6 +30,7 @@ fn help_and_version_go_to_standard_output() {
         for line in text.lines() {
             assert!(line.len() <= 80, "{line}");
         }
+        toll_testing::assert_manual_has_options_of(name, &text);
         let version = run(program, &["--version"]);
         let text = String::from_utf8(version.stdout).unwrap();
         assert!(text.starts_with(&format!("{name} (toll) ")), "{text}");

@@ -41,6 +41,16 @@ fn count(statistics: &BTreeMap<String, String>, name: &str) -> u64 {
 }
 
 #[test]
+fn the_manual_pages_have_the_options_of_the_help() {
+    for (program, name) in [(ACCESS, "memory_access"), (COMPETE, "compete_for_memory")] {
+        let help = Command::new(program).arg("--help").output().unwrap();
+        let text = String::from_utf8(help.stdout).unwrap();
+        assert!(text.lines().all(|line| line.len() <= 80), "{text}");
+        toll_testing::assert_manual_has_options_of(name, &text);
+    }
+}
+
+#[test]
 fn all_statistics_of_the_report_are_printed() {
     let here = tempfile::tempdir().unwrap();
     let found = statistics(&["0", "0", "0", "0", "0"], here.path());

@@ -171,6 +171,7 @@ fn help_and_version_go_to_standard_output() {
         let text = String::from_utf8(help.stdout).unwrap();
         assert!(help.status.success() && text.starts_with(&format!("Usage: {name} ")));
         assert!(text.lines().all(|line| line.len() <= 80), "{text}");
+        toll_testing::assert_manual_has_options_of(name, &text);
         let version = run(program, &["-V"]);
         let start = format!("{name} (toll) ");
         assert!(version.stdout.starts_with(start.as_bytes()));

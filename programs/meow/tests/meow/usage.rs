@@ -32,6 +32,7 @@ fn help_tells_the_usage_and_every_option_on_standard_output() {
     ] {
         assert!(help.contains(&format!(" {option}")), "{option} in {help}");
     }
+    toll_testing::assert_manual_has_options_of("meow", &help);
 }
 
 #[test]
