@@ -157,7 +157,11 @@ fn a_quotient_and_a_step_need_what_they_are_made_of() {
         "missing field `level`",
     );
     refused(&derived("kind = \"step\""), 8, "missing field `step`");
-    refused(&derived("kind = \"step\"\nstep = 0"), 12, "a number from 1");
+    refused(
+        &derived("kind = \"step\"\nstep = 0"),
+        12,
+        "step must be 1 or more",
+    );
     for kind in ["spread", "cost-per-byte", "call-share"] {
         let of_a_knee = derived(&format!("kind = \"{kind}\"\ntolerance = \"5%\""));
         refused(&of_a_knee, 13, "unknown field `tolerance`");
@@ -458,7 +462,7 @@ fn a_table_says_what_its_numbers_are() {
         ),
         (
             matrix("published = [nan], deviation = [1]"),
-            "needs published",
+            "needs a published value",
         ),
         (
             format!("relative_to = 'b'\n{}", matrix("published = [1]")),

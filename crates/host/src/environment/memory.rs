@@ -87,7 +87,7 @@ mod tests {
     fn a_buffer_fits_in_memory_and_swap_together() {
         assert_eq!(space_obstacle(MEMINFO, 5 << 20), None);
         let reason = space_obstacle(MEMINFO, (5 << 20) + 1).unwrap();
-        assert!(reason.contains("5 MiB available"), "{reason}");
+        assert!(reason.contains("5 MiB are available"), "{reason}");
         assert_eq!(space_obstacle("", u64::MAX), None);
     }
 

@@ -174,7 +174,8 @@ fn the_published_sender_sends_right_bytes_only_if_a_buffer_is_a_page() {
         } else {
             let workload = Workload::Transfer(transfer);
             let message = refused(&workload, FailureKind::Unsupported);
-            let words = "different content arrived, because it copies from the page's beginning";
+            let words =
+                "different content arrived, because the loop copies from the page's beginning";
             assert!(message.contains(words), "{message}");
         }
     }

@@ -161,7 +161,7 @@ mod tests {
             let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
             for phrase in [
                 "false alarms: 0 of 20, with 95 % confidence 0 % to 17 %",
-                "5 % longer is called different: 19 of 20",
+                "work longer by 5 % is called different: 19 of 20",
                 "1.0500 ±0.4 %",
                 "noise floor: 1 %",
                 "took 42.0 s for 1,200 trials; seed 7",

@@ -111,7 +111,7 @@ const TABLE: &str = r#"
 2 observe dhcp text --seconds 1 => --seconds and --packets are for interfaces
 2 observe session text --columns 0 => --columns
 1 observe interface $'no\x1bsuch' => there are: lo
-2 run true --fail-on refuted => there are none
+2 run true --fail-on refuted => there are no claims
 2 run true --fail-on regression=5% => compares nothing
 2 run true --fail-on regression => regression=5%
 2 run true --fail-on regression=-1 => share

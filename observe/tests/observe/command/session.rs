@@ -170,7 +170,7 @@ fn editors_and_pagers_are_left_out_unless_wanted() {
     let expected =
         "$ seq 100 | less\n$ vi -u NONE -i NONE written\n$ echo over\nover\n$ exit\nexit\n";
     assert_eq!(ran.stdout, expected);
-    assert!(ran.stderr.contains("2 in number"), "{ran:#?}");
+    assert!(ran.stderr.contains("editors or pagers (2)"), "{ran:#?}");
     let shown = bench.ok("session --alternate-screens typescript");
     for line in [
         "[alternate screen:]",

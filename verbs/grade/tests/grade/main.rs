@@ -177,7 +177,7 @@ fn what_is_unfinished_is_not_graded_as_complete() {
     let text = shown(&bench, 4, "grade unfinished.json");
     has(
         &text,
-        &["7 blocks, unfinished", "`toll run --resume` goes on"],
+        &["7 blocks, unfinished", "`toll run --resume` continues it"],
     );
     has(
         &bench.ok("grade --run 1 submission.json").stdout,
@@ -273,5 +273,5 @@ fn files_that_cannot_be_graded_are_told_in_a_line() {
     bench.write("other.json", &other.to_string());
     let text = bench.ok("grade other.json").stdout;
     lacks(&text, &["\u{1b}"]);
-    has(&text, &["not checked: order: toll 9.9.9 made it"]);
+    has(&text, &["not checked: order: toll 9.9.9 made the run"]);
 }

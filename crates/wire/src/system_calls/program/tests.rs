@@ -68,7 +68,7 @@ fn what_is_wrong_is_told_with_its_line() {
         ),
         ("close f", "f is not defined above this line"),
         ("f = dup 0\nread f.0 0 0", "f is not a buffer"),
-        ("pipe p:8\nclose p.2", "p has 2 words"),
+        ("pipe p:8\nclose p.2", "p has only 2 words"),
         ("getpid 1 2 3 4 5 6 7", "7 arguments"),
         ("close O_NOTHING", "nor a known constant"),
         ("write 1 \"a 1", "no closing \""),
