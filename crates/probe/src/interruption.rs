@@ -9,15 +9,17 @@ use toll_wire::Failure;
 use crate::clock::read_ns;
 use crate::failure;
 
-/// Shortest suspension, in nanoseconds, that can be distinguished from the
-/// imprecision of reading two clocks one after the other.
+/// Shortest suspension, in nanoseconds, that makes a trial unusable.
 const SUSPENDED_NS_MIN: u64 = 10_000_000;
 
 static WAS_CONTINUED: AtomicBool = AtomicBool::new(false);
 
 /// Watches for a stop or a suspension from `begin` to `end`.
+///
+/// A suspension shows in the difference of two clocks. The probe may be preempted between reading
+/// them, so the difference has an upper bound and a lower one.
 pub struct Watch {
-    suspended_ns: u64,
+    suspended_ns_max: u64,
 }
 
 impl Watch {
@@ -27,7 +29,7 @@ impl Watch {
         // If it cannot be installed, a stop merely goes unnoticed.
         unsafe { libc::signal(libc::SIGCONT, handler as libc::sighandler_t) };
         Self {
-            suspended_ns: suspended_ns(),
+            suspended_ns_max: suspended_ns_max(),
         }
     }
 
@@ -38,7 +40,7 @@ impl Watch {
                  pause; leave its processes alone, and stop toll itself to pause a run",
             ));
         }
-        check_suspension(suspended_ns().saturating_sub(self.suspended_ns))
+        check_suspension(suspended_ns_min().saturating_sub(self.suspended_ns_max))
     }
 }
 
@@ -57,11 +59,18 @@ extern "C" fn continued(_signal: libc::c_int) {
     WAS_CONTINUED.store(true, Ordering::Relaxed);
 }
 
-/// Returns the nanoseconds that the machine has spent suspended, which
-/// `CLOCK_BOOTTIME` counts and `CLOCK_MONOTONIC` does not (clock_gettime(2)).
-fn suspended_ns() -> u64 {
+/// Returns the nanoseconds that the machine has spent suspended, or more.
+///
+/// `CLOCK_BOOTTIME` counts them, and `CLOCK_MONOTONIC` does not (clock_gettime(2)).
+fn suspended_ns_max() -> u64 {
     let awake_ns = read_ns(ClockId::Monotonic);
     read_ns(ClockId::Boottime).saturating_sub(awake_ns)
+}
+
+/// Returns the nanoseconds that the machine has spent suspended, or fewer.
+fn suspended_ns_min() -> u64 {
+    let since_boot_ns = read_ns(ClockId::Boottime);
+    since_boot_ns.saturating_sub(read_ns(ClockId::Monotonic))
 }
 
 #[cfg(test)]

@@ -25,8 +25,10 @@ use self::chain::{Chain, Outcome, Subject};
 const CUTS: usize = 30;
 const CUTS_IN_SHORT: usize = 2;
 
-/// After this many cuts, the losses of a mount that never synchronises must have been found.
-const CUTS_TO_FIND_A_LOSS: usize = 10;
+/// After this many cuts, the losses of a mount that never synchronises must have been found. The
+/// first cut usually finds one. On a busy machine a guest acknowledges little before a cut: 13
+/// acknowledgements in ten cuts were once all kept.
+const CUTS_TO_FIND_A_LOSS: usize = 50;
 
 const ALONE: Subject = Subject {
     name: "ext4 alone",
