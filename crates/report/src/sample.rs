@@ -3,7 +3,10 @@
 use serde_json::{Value, json};
 
 use crate::claim::Run;
-use crate::claim::model::{Better, ErrorRate, Estimate, Metric, Outcome, Relation};
+use crate::claim::model::{
+    Better, ClaimOverRuns, DerivedValue, EValues, ErrorRate, Estimate, ExcludedRuns, Explanation,
+    Metric, Outcome, OverRuns, Overall, Price, Relation, Verdict,
+};
 use crate::run::{RunStatus, StoredRun};
 use crate::spec::WorkloadKind;
 
@@ -140,6 +143,131 @@ pub fn commands() -> Run {
     let ratio = &mut comparison.ratio;
     (ratio.value, ratio.low, ratio.high) = (0.762, 0.741, 0.785);
     run
+}
+
+/// A run with prices.
+pub fn prices() -> Run {
+    let mut run = copying();
+    let price = |group: Option<&str>, name: &str, value: f64| Price {
+        name: name.into(),
+        group: group.map(str::to_owned),
+        unit: "ns".into(),
+        value: Some(DerivedValue {
+            value: Some(value),
+            low: Some(0.98 * value),
+            high: Some(1.03 * value),
+            confidence: 0.95,
+        }),
+        treatment: None,
+        per: "call".into(),
+        note: None,
+    };
+    let (entry, making) = (Some("kernel entry"), Some("making processes"));
+    run.analysis.prices = vec![
+        price(entry, "empty system call", 67.2),
+        price(entry, "clock read by the vDSO", 25.0),
+        price(entry, "signal to oneself, handled", 1234.0),
+        price(making, "posix_spawn, dynamic program", 456_789.0),
+        price(None, "copy of a page", 88.0),
+        Price {
+            value: None,
+            note: Some("no such file system".into()),
+            ..price(None, "copy of a file", 0.0)
+        },
+    ];
+    run
+}
+
+/// A run with many comparisons, of which only the differences are listed.
+pub fn list_of_differences() -> Run {
+    let mut run = small();
+    run.analysis.verdicts.clear();
+    run.analysis.overall = vec![Overall {
+        new: "mine".into(),
+        base: "toll".into(),
+        metric: "path_length_instructions".into(),
+        ratio: estimate(1.02),
+        compared: 7,
+        better: 1,
+        worse: 2,
+        different: 0,
+        same: 3,
+    }];
+    run
+}
+
+/// Why one treatment takes longer than another.
+pub fn explanation() -> Explanation {
+    let row = |name: &str, kind: &str, ns: f64| {
+        json!({
+            "name": name, "kind": kind, "slower_ns": 3.0 * ns, "faster_ns": 2.0 * ns,
+            "difference_ns": estimate(ns), "share": estimate(ns / 1000.0),
+        })
+    };
+    serde_json::from_value(json!({
+        "slower": 1, "slower_label": "method=byte", "faster": 0, "faster_label": "method=page",
+        "ratio": 2.5, "blocks": 9, "blocks_needed": 9,
+        "difference_ns": estimate(1000.0),
+        "rows": [row("vfs_read (read)", "function", 600.0), row("rest of the kernel", "rest", 250.0)],
+        "not_attributed_ns": estimate(150.0), "not_attributed_share": estimate(0.15),
+        "entries": [row("read", "entry", 800.0)],
+        "counts": [{
+            "metric": "minor_faults", "slower": 64.0, "faster": 2.0, "difference": estimate(62.0),
+        }],
+        "overheads": [{ "treatment": 0, "ratio": 1.2 }, { "treatment": 1, "ratio": 1.4 }],
+        "waits_for_cpu_ns": 12.0,
+        "notes": ["a profile lost 3 samples"],
+    }))
+    .unwrap()
+}
+
+/// The claims of a run over several runs.
+pub fn over_runs(run: &Run) -> OverRuns {
+    let claim = |(index, verdict): (usize, &Verdict)| {
+        let found = EValues {
+            blocks: 48,
+            inside: 40,
+            outside: 8,
+            log10_support: index as f64,
+            log10_refutation: 0.5,
+        };
+        ClaimOverRuns {
+            id: verdict.id.clone(),
+            runs: 2,
+            e_values: (index > 0).then_some(found),
+            needed: (index > 0).then_some(20.0),
+            outcome: match index {
+                0 => Outcome::NotTestable,
+                1 => Outcome::Undecided,
+                _ => Outcome::Supported,
+            },
+            error_rate: None,
+        }
+    };
+    OverRuns {
+        run: run.stored.run.id,
+        runs: vec![3, 7],
+        excluded: vec![ExcludedRuns {
+            reason: "the kernel release differs".into(),
+            runs: vec![1, 2],
+        }],
+        claims: run
+            .analysis
+            .verdicts
+            .iter()
+            .enumerate()
+            .map(claim)
+            .collect(),
+    }
+}
+
+fn estimate(value: f64) -> Estimate {
+    Estimate {
+        value,
+        low: 0.9 * value,
+        high: 1.1 * value,
+        confidence: 0.95,
+    }
 }
 
 /// A run in which every text is hostile.

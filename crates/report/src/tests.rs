@@ -10,8 +10,8 @@ use super::{compare, comparison, document, html, junit, plots, terminal};
 use crate::claim::Run;
 use crate::claim::between::Side;
 use crate::claim::model::{
-    Better, DerivedValue, DisturbanceSummary, Estimate, Metric, Outcome, Price, Relation,
-    Replicates, RunComparison, RunRatio, Sessions,
+    Better, DisturbanceSummary, Estimate, Metric, Outcome, Relation, Replicates, RunComparison,
+    RunRatio, Sessions,
 };
 use crate::claim::work::Difference;
 use crate::reason::Reason;
@@ -317,11 +317,7 @@ fn comparisons() -> Vec<RunComparison> {
 }
 
 #[test]
-fn a_run_over_its_baseline_looks_right() {
-    let text =
-        |style| compare::over_baseline("main", &comparisons(), &work(), &differences(), style);
-    insta::assert_snapshot!("baseline_80", plain(text, 80));
-    // One treatment by one metric.
+fn one_treatment_over_its_baseline_looks_right() {
     let mut only = comparisons();
     only.truncate(1);
     only[0].ratios.truncate(1);
@@ -367,16 +363,6 @@ fn the_verdict_table_looks_right_at_every_width() {
 }
 
 #[test]
-fn the_summary_and_the_comparison_look_right() {
-    let runs = [sample::copying(), sample::small()];
-    insta::assert_snapshot!(plain(|style| terminal::summary(&runs[0], style), 100));
-    let pairs = [comparisons()];
-    let sides = [Side::from(&runs[0]), Side::from(&runs[1])];
-    let text = |style| compare::compare(&sides, &work()[..1], &differences()[..1], &pairs, style);
-    insta::assert_snapshot!(plain(text, 100));
-}
-
-#[test]
 fn several_runs_a_side_look_right() {
     let several = |ids: [i64; 3]| {
         ids.map(|id| {
@@ -410,38 +396,8 @@ fn the_small_plots_look_right() {
 }
 
 #[test]
-fn markdown_looks_right() {
-    let sample = sample::copying();
-    insta::assert_snapshot!(document::document(&sample, Markup::Markdown));
-}
-
-#[test]
 fn one_of_several_runs_is_told_in_a_sentence() {
-    let mut runs = [sample::copying(), sample::small(), sample::small()];
-    let price = |group: &str, name: &str, value: f64| Price {
-        name: name.into(),
-        group: Some(group.into()),
-        unit: "ns".into(),
-        value: Some(DerivedValue {
-            value: Some(value),
-            low: Some(value),
-            high: Some(value),
-            confidence: 0.95,
-        }),
-        treatment: None,
-        per: String::new(),
-        note: None,
-    };
-    runs[0].analysis.prices = vec![
-        price("kernel entry", "empty system call", 67.2),
-        price("kernel entry", "clock read by the vDSO", 25.0),
-        price("kernel entry", "signal to oneself, handled", 1234.0),
-        price(
-            "making processes",
-            "posix_spawn, dynamic program",
-            456_789.0,
-        ),
-    ];
+    let mut runs = [sample::prices(), sample::small(), sample::small()];
     for verdict in &mut runs[2].analysis.verdicts {
         verdict.published = None;
     }
@@ -482,10 +438,6 @@ fn a_comparison_of_commands_looks_right_everywhere() {
     insta::assert_snapshot!("commands_80", plain(text, 80));
     let text = |style| terminal::result(&run, true, style);
     insta::assert_snapshot!("commands_quiet_120", plain(text, 120));
-    insta::assert_snapshot!(
-        "commands_markdown",
-        document::document(&run, Markup::Markdown)
-    );
     let page = html::page(&[run]).unwrap();
     let order = ["class=\"sentence\"", "class=\"compared stack\"", "This run"];
     let places: Vec<_> = order
@@ -578,4 +530,74 @@ fn a_difference_that_may_be_within_the_margin_is_told_as_one_that_may() {
     run.analysis.comparisons[0].relation = Relation::Same;
     run.analysis.comparisons[0].exceeds_margin = Some(false);
     assert!(!sentence(&run).contains(open));
+}
+
+/// A snapshot of a screen: with colour at 80 columns, and wide without colour.
+fn check_screen(name: &str, screen: impl Fn(Style) -> Text) {
+    let shown = |style| screen(style).show(style);
+    let [colored, wide] = [Style::new(true, 80, true), style(120)].map(shown);
+    insta::assert_snapshot!(format!("screen_{name}"), format!("{colored}\n{wide}"));
+}
+
+#[test]
+fn screens_keep_every_byte() {
+    let run = sample::copying();
+    check_screen("summary", |style| terminal::summary(&run, style));
+    check_screen("result", |style| terminal::result(&run, false, style));
+    check_screen("legend", terminal::legend);
+    let over = sample::over_runs(&run);
+    check_screen("over_runs", |style| terminal::over_runs(&run, &over, style));
+    check_screen("beside_a_run", |style| {
+        terminal::beside_a_run(&run, &over, style)
+    });
+    let explanation = sample::explanation();
+    check_screen("why", |style| terminal::explanation(&explanation, style));
+    let list = sample::list_of_differences();
+    check_screen("differences", |style| terminal::result(&list, true, style));
+    let not_run = [not_run("primes", "no kernel is built")];
+    check_screen("overview", |style| {
+        terminal::overview(std::slice::from_ref(&run), &not_run, style)
+    });
+}
+
+#[test]
+fn screens_of_prices_keep_every_byte() {
+    let run = sample::prices();
+    check_screen("prices", |style| terminal::prices(&run, &|_| true, style));
+    let mut comparison = comparisons().swap_remove(0);
+    for (ratio, price) in comparison.ratios.iter_mut().zip(&run.analysis.prices) {
+        ratio.label.clone_from(&price.name);
+    }
+    check_screen("prices_compared", |style| {
+        terminal::prices_compared(&run, &run, &differences(), &comparison, style)
+    });
+}
+
+#[test]
+fn screens_of_two_runs_keep_every_byte() {
+    let runs = [sample::copying(), sample::small()];
+    let (sides, pairs) = (runs.each_ref().map(Side::from), [comparisons()]);
+    check_screen("compare", |style| {
+        compare::compare(&sides, &work(), &differences(), &pairs, style)
+    });
+    check_screen("baseline", |style| {
+        compare::over_baseline("main", &pairs[0], &work(), &differences(), style)
+    });
+}
+
+#[test]
+fn documents_keep_every_byte() {
+    let runs = [
+        sample::copying(),
+        sample::commands(),
+        sample::list_of_differences(),
+    ];
+    for (name, markup) in [
+        ("markdown", Markup::Markdown),
+        ("asciidoc", Markup::AsciiDoc),
+        ("org", Markup::Org),
+    ] {
+        let documents = runs.each_ref().map(|run| document::document(run, markup));
+        insta::assert_snapshot!(format!("document_{name}"), documents.join("\n"));
+    }
 }

@@ -173,6 +173,13 @@ mod tests {
     }
 
     #[test]
+    fn the_screen_keeps_every_byte() {
+        let colored = Style::new(true, 80, true);
+        let shown = of_report(&report(), &Machine::default(), colored).show(colored);
+        insta::assert_snapshot!(format!("{shown}\n{}", text(&report(), 120)));
+    }
+
+    #[test]
     fn what_is_off_is_told_and_what_was_not_finished_is_no_success() {
         let mut broken = report();
         broken.problems = vec!["identical work was called different".into()];
