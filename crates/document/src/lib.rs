@@ -1,12 +1,20 @@
-//! Output of this project's programs: text in lines and tables, safe for a terminal.
+//! What this project's programs say: documents of blocks, and their renderer for a terminal.
 //!
-//! Architecture invariant: text from others reaches a terminal only through [`text::Text::show`],
-//! which removes the terminal's control characters.
+//! Architecture invariant: only a renderer knows the width and the colours of a terminal, and only
+//! a renderer makes text from others safe: [`Document::show`] removes the terminal's control
+//! characters.
 
-pub mod sanitize;
+mod document;
+mod sanitize;
 mod style;
-pub mod text;
+mod table;
+mod terminal;
 mod words;
+mod wrap;
 
-pub use style::Style;
+pub use document::{Document, alternatives, ends, figure, fold, heading, note, paragraph, table};
+pub use sanitize::{plain_json, sanitize};
+pub use style::{Paint, Style};
+pub use table::{Column, Row, Table};
 pub use words::plural;
+pub use wrap::{columns, right, wrap};

@@ -20,4 +20,58 @@ impl Style {
             unicode,
         }
     }
+
+    /// Replaces characters that an ASCII terminal cannot show.
+    pub(crate) fn fit(self, text: &str) -> String {
+        if self.unicode {
+            return text.replace('\u{a0}', " ");
+        }
+        let mut ascii = String::with_capacity(text.len());
+        for character in text.chars() {
+            match character {
+                '\u{a0}' => ascii.push(' '),
+                '✔' => ascii.push('+'),
+                '✘' => ascii.push('x'),
+                '–' | '−' | '─' => ascii.push('-'),
+                '│' => ascii.push('|'),
+                '·' => ascii.push('.'),
+                '×' => ascii.push('x'),
+                'µ' => ascii.push('u'),
+                '±' => ascii.push('~'),
+                '∞' => ascii.push_str("inf"),
+                '…' => ascii.push('~'),
+                '→' => ascii.push_str("=>"),
+                '“' | '”' => ascii.push('"'),
+                '’' => ascii.push('\''),
+                other if other.is_ascii() => ascii.push(other),
+                _ => ascii.push('?'),
+            }
+        }
+        ascii
+    }
+}
+
+/// A colour of the terminal's own palette, so that it suits the background.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Paint {
+    /// The terminal's text colour.
+    Plain,
+    Bold,
+    Dim,
+    Green,
+    Red,
+    Yellow,
+}
+
+impl Paint {
+    pub(crate) fn code(self) -> &'static str {
+        match self {
+            Self::Plain => "",
+            Self::Bold => "1",
+            Self::Dim => "2",
+            Self::Green => "32",
+            Self::Red => "31",
+            Self::Yellow => "33",
+        }
+    }
 }

@@ -11,7 +11,7 @@ use toll_core::claim::work::different_work;
 use toll_core::claim::{Run, has_worse_side};
 use toll_core::plan::{Plan, Treatment};
 use toll_core::spec::Experiment;
-use toll_document::text::Text;
+use toll_document::Document;
 use toll_host::store::{Baseline, RunRecord, RunStatus, Store};
 use toll_report::compare::over_baseline;
 use toll_system::{Failure, output};
@@ -227,7 +227,7 @@ impl Against {
             let work = work_differences(&sides);
             let mut others = confounders(&sides);
             others.retain(|difference| !["date", "blocks"].contains(&difference.what.as_str()));
-            let text = over_baseline(name, &comparisons, &work, &others, output::style());
+            let text = over_baseline(name, &comparisons, &work, &others);
             compared.texts.push(text);
             let ratios = comparisons.iter().flat_map(ratios_between);
             compared.ratios.extend(ratios);
@@ -241,7 +241,7 @@ impl Against {
 #[derive(Default)]
 pub struct Compared {
     /// A section for each run.
-    pub texts: Vec<Text>,
+    pub texts: Vec<Document>,
     /// The comparisons as data.
     pub comparisons: Vec<RunComparison>,
     /// The ratios that `--fail-on` judges.

@@ -7,14 +7,13 @@ use anyhow::bail;
 use toll_core::claim::Run;
 use toll_core::claim::model::{Outcome, OverRuns, Verdict};
 use toll_core::spec::adhoc;
-use toll_document::text::{Paint, Text};
+use toll_document::{Document, Paint};
 use toll_host::store::Store;
 use toll_host::store::exchange::RunDocument;
 use toll_host::trial::SessionEnd;
 use toll_report::html::Page;
 use toll_report::terminal;
 use toll_report::terminal::NotRun;
-use toll_system::output::style;
 use toll_system::{exit_code_of, output};
 
 use crate::baseline;
@@ -137,18 +136,17 @@ impl<'a> Conclusion<'a> {
         if self.arguments.json {
             return Ok(());
         }
-        let style = style();
-        let over = over.map(|over| terminal::beside_a_run(run, over, style));
+        let over = over.map(|over| terminal::beside_a_run(run, over));
         let over = over.unwrap_or_default();
         if self.planned == 1 {
-            let result = terminal::result(run, self.arguments.quiet, style);
-            return output::result(&terminal::sections([result, over]));
+            let result = terminal::result(run, self.arguments.quiet);
+            return output::result(&Document::sections([result, over]));
         }
         let has_verdicts = |run: &Run| !run.analysis.verdicts.is_empty();
         if has_verdicts(run) && !self.runs.iter().any(has_verdicts) {
-            output::result(&terminal::legend(style))?;
+            output::result(&terminal::legend())?;
         }
-        output::result(&(terminal::brief(run, style) + over))
+        output::result(&(terminal::brief(run) + over))
     }
 
     fn write_page(&mut self) -> anyhow::Result<()> {
@@ -222,8 +220,8 @@ impl<'a> Conclusion<'a> {
                 lines.iter().for_each(|line| output::note(line));
                 Ok(())
             } else {
-                let lines = lines.iter().map(|line| Text::line(line, Paint::Plain));
-                output::further_result(lines.collect())
+                let lines = lines.iter().map(|line| Document::line(line, Paint::Plain));
+                output::further_result(&lines.collect())
             }
         };
         if let Some(directory) = &arguments.plots {
@@ -233,11 +231,11 @@ impl<'a> Conclusion<'a> {
             output::json(&self.document(compared))?;
         } else {
             for text in &compared.texts {
-                output::further_result(text.clone())?;
+                output::further_result(text)?;
             }
             if self.planned > 1 {
-                let overview = terminal::overview(&self.runs, &self.not_run, style());
-                output::further_result(overview)?;
+                let overview = terminal::overview(&self.runs, &self.not_run);
+                output::further_result(&overview)?;
                 let over = self.over_runs.iter().map(Option::as_ref);
                 let pairs = self.runs.iter().zip(over);
                 let pairs = pairs.filter_map(|(run, over)| Some((run, over?)));

@@ -1,7 +1,7 @@
 //! Medians for services that track benchmarks from commit to commit.
 
 use serde_json::{Map, Value, json};
-use toll_document::sanitize::sanitize;
+use toll_document::sanitize;
 
 use super::does_not_apply;
 use crate::claim::Run;

@@ -1,6 +1,6 @@
 //! The text format of Go's benchmarks, for benchstat.
 
-use toll_document::sanitize::sanitize;
+use toll_document::sanitize;
 use toll_wire::METRICS;
 
 use super::series;

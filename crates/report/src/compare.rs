@@ -3,8 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use toll_document::Style;
-use toll_document::text::{Column, Paint, Row, Text, heading, paragraph, table};
+use toll_document::{Column, Document, Paint, Row, heading, paragraph, table};
 use toll_wire::{Role, metrics_with};
 
 use super::run_differences::{different_work, machines};
@@ -26,25 +25,24 @@ pub fn compare(
     work: &[Difference],
     differences: &[Difference],
     pairs: &[Vec<RunComparison>],
-    style: Style,
-) -> Text {
+) -> Document {
     let names = names(sides);
     let mut sections = vec![
-        heading("Runs", style) + sides.iter().map(|side| runs(side, style)).collect(),
-        different_work(&names, work, style),
-        machines(&names, work, differences, style),
-        verdicts(sides, style),
-        medians(sides, style),
+        heading("Runs") + sides.iter().map(|side| runs(side)).collect(),
+        different_work(&names, work),
+        machines(&names, work, differences),
+        verdicts(sides),
+        medians(sides),
     ];
     sections.extend(pairs.iter().map(|pair| {
         let [new, old] = [&pair[0].new_runs, &pair[0].old_runs].map(|ids| words::runs(ids));
-        changes(pair, &format!("Ratio of {new} to {old}"), style)
+        changes(pair, &format!("Ratio of {new} to {old}"))
     }));
-    Text::sections(sections)
+    Document::sections(sections)
 }
 
 /// The runs of a side, one line each.
-fn runs(side: &Side, style: Style) -> Text {
+fn runs(side: &Side) -> Document {
     let lines = side.runs().iter().map(|run| {
         let line = format!(
             "run {}: {}, {}, {}",
@@ -53,7 +51,7 @@ fn runs(side: &Side, style: Style) -> Text {
             words::minute(&run.stored.run.created_at),
             words::counts(&run.analysis.verdicts)
         );
-        paragraph(&line, 0, Paint::Plain, style)
+        paragraph(&line, 0, Paint::Plain)
     });
     lines.collect()
 }
@@ -65,16 +63,15 @@ pub fn over_baseline(
     comparisons: &[RunComparison],
     work: &[Difference],
     differences: &[Difference],
-    style: Style,
-) -> Text {
+) -> Document {
     let Some(first) = comparisons.first() else {
-        return Text::default();
+        return Document::default();
     };
     let [new, old] = [&first.new_runs, &first.old_runs].map(|ids| words::runs(ids));
     let title = format!("Ratio of {new} to baseline {baseline}, {old}");
-    let mut text = Text::sections([
-        different_work(&[old, new], work, style),
-        changes(comparisons, &title, style),
+    let mut text = Document::sections([
+        different_work(&[old, new], work),
+        changes(comparisons, &title),
     ]);
     if !differences.is_empty() {
         let names: Vec<&str> = differences.iter().map(|one| one.what.as_str()).collect();
@@ -83,14 +80,14 @@ pub fn over_baseline(
             "The runs differ in {}; each may be the cause (toll compare {old} {new}).",
             names.join(", ")
         );
-        text += paragraph(&remark, 0, Paint::Yellow, style);
+        text += paragraph(&remark, 0, Paint::Yellow);
     }
     text
 }
 
 /// The changes of all treatments between two sides, by the judged metrics and by the
 /// CPU time and memory of commands.
-fn changes(comparisons: &[RunComparison], title: &str, style: Style) -> Text {
+fn changes(comparisons: &[RunComparison], title: &str) -> Document {
     let is_shown = |one: &&RunComparison| {
         let is_known = one.ratios.iter().any(|ratio| ratio.ratio.is_some());
         let mut beside = metrics_with(Role::Shown);
@@ -106,18 +103,18 @@ fn changes(comparisons: &[RunComparison], title: &str, style: Style) -> Text {
     );
     let rows = (0..main.ratios.len()).map(|index| changes_of(index, &shown));
     let rows: Vec<Row> = rows.collect();
-    let mut text = heading(title, style);
+    let mut text = heading(title);
     text += if rows.is_empty() {
-        paragraph("no treatment is on both sides", 0, Paint::Plain, style)
+        paragraph("no treatment is on both sides", 0, Paint::Plain)
     } else {
-        table(&columns, &rows, style)
+        table(columns, rows)
     };
     for note in notes(&shown) {
-        text += paragraph(&note, 0, Paint::Dim, style);
+        text += paragraph(&note, 0, Paint::Dim);
     }
     if let Some(sentence) = sentence(main) {
         text.gap();
-        text += paragraph(&sentence, 0, Paint::Bold, style);
+        text += paragraph(&sentence, 0, Paint::Bold);
     }
     text
 }
@@ -204,7 +201,7 @@ fn columns(first: &str, names: &[String], column: fn(&str) -> Column) -> Vec<Col
     std::iter::once(Column::words(first)).chain(named).collect()
 }
 
-fn verdicts(sides: &[Side], style: Style) -> Text {
+fn verdicts(sides: &[Side]) -> Document {
     let ids = in_order(sides, |run| {
         let verdicts = run.analysis.verdicts.iter();
         verdicts.map(|verdict| verdict.id.clone()).collect()
@@ -223,11 +220,11 @@ fn verdicts(sides: &[Side], style: Style) -> Text {
         .collect();
     let columns = columns("claim", &names(sides), Column::words);
     let body = if rows.is_empty() {
-        paragraph("No claims to compare.", 0, Paint::Plain, style)
+        paragraph("No claims to compare.", 0, Paint::Plain)
     } else {
-        table(&columns, &rows, style)
+        table(columns, rows)
     };
-    heading("Verdicts", style) + body
+    heading("Verdicts") + body
 }
 
 fn verdict<'a>(run: &'a Run, id: &str) -> Option<&'a Verdict> {
@@ -259,7 +256,7 @@ fn outcomes_differ(sides: &[Side], id: &str) -> bool {
     outcomes.any(|outcome| Some(outcome) != first)
 }
 
-fn medians(sides: &[Side], style: Style) -> Text {
+fn medians(sides: &[Side]) -> Document {
     let labels = in_order(sides, |run| {
         let treatments = run.analysis.treatments.iter();
         treatments
@@ -279,15 +276,15 @@ fn medians(sides: &[Side], style: Style) -> Text {
     });
     let columns = columns("treatment", &names(sides), Column::numbers);
     let mut body = if rows.is_empty() {
-        paragraph("No treatments to compare.", 0, Paint::Plain, style)
+        paragraph("No treatments to compare.", 0, Paint::Plain)
     } else {
-        table(&columns, &rows, style)
+        table(columns, rows)
     };
     if sides.iter().any(|side| side.runs().len() > 1) {
         let note = "for several runs: the geometric mean and the range of their medians";
-        body += paragraph(note, 0, Paint::Dim, style);
+        body += paragraph(note, 0, Paint::Dim);
     }
-    heading(&format!("Medians, {}", metrics.join(" and ")), style) + body
+    heading(&format!("Medians, {}", metrics.join(" and "))) + body
 }
 
 /// The label with all levels. A short label would leave out factors that vary in only one run.

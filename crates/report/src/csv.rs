@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use toll_core::run::StoredRun;
-use toll_document::sanitize::sanitize;
+use toll_document::sanitize;
 
 use crate::claim::Run;
 use crate::claim::model::Price;

@@ -1,6 +1,6 @@
 //! A run as tables in a document: verdicts, ratios and treatments.
 
-use toll_document::text::Column;
+use toll_document::Column;
 
 use super::comparison;
 use super::comparison_table::ComparisonRow;

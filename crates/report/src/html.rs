@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, Error, Output, State, Value, context};
-use toll_document::sanitize::sanitize;
+use toll_document::sanitize;
 
 use super::plots::palette::dark_rules;
 use super::plots::{self, NamedPlot, flame};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Serialize, Serializer};
-use toll_document::sanitize::plain_json;
+use toll_document::plain_json;
 use toll_wire::METRICS;
 
 use super::series::{self, Series};

@@ -1,6 +1,6 @@
 //! Verdicts or comparisons as a JUnit report for continuous integration.
 
-use toll_document::sanitize::sanitize;
+use toll_document::sanitize;
 
 use super::words;
 use crate::claim::model::{Analysis, Comparison, Outcome, Verdict};

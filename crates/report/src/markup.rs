@@ -1,7 +1,6 @@
 //! Markup languages of documents: headings, remarks and tables.
 
-use toll_document::sanitize::sanitize;
-use toll_document::text::Column;
+use toll_document::{Column, sanitize};
 
 /// A markup language.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

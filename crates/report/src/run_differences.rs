@@ -1,20 +1,19 @@
 //! How runs differ in their work and in their machines.
 
-use toll_document::Style;
-use toll_document::text::{Column, Paint, Row, Text, heading, paragraph, table};
+use toll_document::{Column, Document, Paint, Row, heading, paragraph, table};
 
 use crate::claim::work::Difference;
 
 /// The differences in the runs' work, which matter more than differences of the machines.
-pub(super) fn different_work(names: &[String], work: &[Difference], style: Style) -> Text {
+pub(super) fn different_work(names: &[String], work: &[Difference]) -> Document {
     if work.is_empty() {
-        return Text::default();
+        return Document::default();
     }
-    let mut text = heading("The runs did different work", style);
-    text += facts(names, work, style);
+    let mut text = heading("The runs did different work");
+    text += facts(names, work);
     let caution = "The ratios below compare different work: they say nothing about a change of \
                    the program or the machine.";
-    text + paragraph(caution, 0, Paint::Red, style)
+    text + paragraph(caution, 0, Paint::Red)
 }
 
 /// The differences between runs with these names, except differences in their work.
@@ -22,23 +21,22 @@ pub(super) fn machines(
     names: &[String],
     work: &[Difference],
     differences: &[Difference],
-    style: Style,
-) -> Text {
-    let mut text = heading("The runs differ in", style);
+) -> Document {
+    let mut text = heading("The runs differ in");
     if differences.is_empty() {
         let nothing = if work.is_empty() {
             "nothing that was recorded"
         } else {
             "nothing else that was recorded"
         };
-        return text + paragraph(nothing, 0, Paint::Plain, style);
+        return text + paragraph(nothing, 0, Paint::Plain);
     }
-    text += facts(names, differences, style);
+    text += facts(names, differences);
     let caution = "Each of these may be the cause of a difference below.";
-    text + paragraph(caution, 0, Paint::Yellow, style)
+    text + paragraph(caution, 0, Paint::Yellow)
 }
 
-fn facts(names: &[String], differences: &[Difference], style: Style) -> Text {
+fn facts(names: &[String], differences: &[Difference]) -> Document {
     let row = |difference: &Difference| {
         let values = difference.values.iter().cloned();
         let what = std::iter::once(difference.what.clone());
@@ -47,5 +45,5 @@ fn facts(names: &[String], differences: &[Difference], style: Style) -> Text {
     let rows: Vec<Row> = differences.iter().map(row).collect();
     let titles = std::iter::once("").chain(names.iter().map(String::as_str));
     let columns: Vec<Column> = titles.map(Column::words).collect();
-    table(&columns, &rows, style)
+    table(columns, rows)
 }

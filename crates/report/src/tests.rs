@@ -1,7 +1,6 @@
 //! Tests of whole reports.
 
-use toll_document::Style;
-use toll_document::text::Text;
+use toll_document::{Document, Style};
 
 use super::markup::Markup;
 use super::sample::{self, HOSTILE};
@@ -20,9 +19,9 @@ fn style(width: usize) -> Style {
     Style::new(false, width, true)
 }
 
-/// The terminal's text of a run at a width, without colour.
-fn plain(text: impl Fn(Style) -> Text, width: usize) -> String {
-    text(style(width)).show(style(width))
+/// A text at a width, without colour.
+fn plain(text: &Document, width: usize) -> String {
+    text.show(style(width))
 }
 
 fn not_run(experiment: &str, why: &str) -> NotRun {
@@ -34,21 +33,21 @@ fn not_run(experiment: &str, why: &str) -> NotRun {
 }
 
 /// Everything that the terminal shows of some runs.
-fn everything(runs: &[Run], style: Style) -> Text {
+fn everything(runs: &[Run]) -> Document {
     let not_run = [not_run(HOSTILE, HOSTILE)];
     let pairs = [comparisons()];
     let sides: Vec<Side> = runs.iter().map(Side::from).collect();
     let of_each = runs.iter().flat_map(|run| {
         [
-            terminal::summary(run, style),
-            terminal::result(run, false, style),
-            terminal::brief(run, style),
+            terminal::summary(run),
+            terminal::result(run, false),
+            terminal::brief(run),
         ]
     });
     let of_all = [
-        compare::compare(&sides, &work(), &differences(), &pairs, style),
-        compare::over_baseline("main", &pairs[0], &work(), &differences(), style),
-        terminal::overview(runs, &not_run, style),
+        compare::compare(&sides, &work(), &differences(), &pairs),
+        compare::over_baseline("main", &pairs[0], &work(), &differences()),
+        terminal::overview(runs, &not_run),
     ];
     of_each.chain(of_all).collect()
 }
@@ -65,7 +64,7 @@ fn samples() -> Vec<Run> {
 /// The columns of a text's widest line.
 fn widest(text: &str) -> usize {
     let lines = text.lines();
-    lines.map(toll_document::text::columns).max().unwrap_or(0)
+    lines.map(toll_document::columns).max().unwrap_or(0)
 }
 
 #[test]
@@ -74,7 +73,7 @@ fn everything_on_a_terminal_fits_its_width() {
     for width in [20, 40, 47, 60, 80, 94, 120, 200] {
         for unicode in [true, false] {
             let style = Style::new(false, width, unicode);
-            let text = everything(&runs, style).show(style);
+            let text = everything(&runs).show(style);
             assert!(widest(&text) <= width, "at {width}:\n{text}");
             assert!(unicode || text.is_ascii(), "{text}");
         }
@@ -85,9 +84,9 @@ fn everything_on_a_terminal_fits_its_width() {
 fn color_changes_nothing_but_color() {
     let runs = [sample::copying(), sample::small()];
     for width in [40, 80, 120] {
-        let plain = everything(&runs, style(width)).show(style(width));
+        let plain = everything(&runs).show(style(width));
         let style = Style::new(true, width, true);
-        let colored = everything(&runs, style).show(style);
+        let colored = everything(&runs).show(style);
         assert!(!plain.contains('\u{1b}'));
         // A plot in colour ends with a code on a line of its own.
         let lines = |text: &str| {
@@ -103,7 +102,7 @@ fn color_changes_nothing_but_color() {
 fn no_control_character_of_a_run_reaches_a_terminal_or_markdown() {
     let run = sample::hostile();
     let runs = [run.clone(), run.clone()];
-    let mut text = everything(&runs, style(80)).show(style(80));
+    let mut text = everything(&runs).show(style(80));
     text.push_str(&document::document(&run, Markup::Markdown));
     let dangerous = text.chars().find(|character| {
         (character.is_control() && *character != '\n') || *character == '\u{202e}'
@@ -112,7 +111,7 @@ fn no_control_character_of_a_run_reaches_a_terminal_or_markdown() {
     assert!(text.contains("alert(1)"), "the text itself stays");
     // In colour the only codes are the program's own.
     let colored = Style::new(true, 80, true);
-    let text = everything(&runs, colored).show(colored);
+    let text = everything(&runs).show(colored);
     assert!(!plots::small::without_color(&text).contains('\u{1b}'));
     assert!(!text.contains("\u{1b}[31mred"), "{text}");
 }
@@ -322,8 +321,8 @@ fn one_treatment_over_its_baseline_looks_right() {
     only.truncate(1);
     only[0].ratios.truncate(1);
     (only[0].only_new, only[0].only_old) = Default::default();
-    let text = |style| compare::over_baseline("main", &only, &[], &[], style);
-    insta::assert_snapshot!("baseline_of_one_80", plain(text, 80));
+    let text = compare::over_baseline("main", &only, &[], &[]);
+    insta::assert_snapshot!("baseline_of_one_80", plain(&text, 80));
 }
 
 fn difference(what: &str, old: &str, new: &str) -> Difference {
@@ -351,14 +350,11 @@ fn differences() -> Vec<Difference> {
 fn the_verdict_table_looks_right_at_every_width() {
     let sample = sample::copying();
     for width in [40, 80, 120, 200] {
-        let table = plain(
-            |style| terminal::verdicts::of_run(&sample, false, style),
-            width,
-        );
+        let table = plain(&terminal::verdicts::of_run(&sample, false), width);
         insta::assert_snapshot!(format!("verdicts_{width}"), table);
     }
     let style = Style::new(true, 80, true);
-    let colored = terminal::verdicts::of_run(&sample, false, style).show(style);
+    let colored = terminal::verdicts::of_run(&sample, false).show(style);
     insta::assert_snapshot!("verdicts_color", colored);
 }
 
@@ -380,19 +376,18 @@ fn several_runs_a_side_look_right() {
     }
     let sides = [&old, &new].map(|runs| Side::new(runs).unwrap());
     let pairs = [compared];
-    let text = |style| compare::compare(&sides, &[], &differences()[..1], &pairs, style);
-    insta::assert_snapshot!(plain(text, 80));
+    let text = compare::compare(&sides, &[], &differences()[..1], &pairs);
+    insta::assert_snapshot!(plain(&text, 80));
 }
 
 #[test]
 fn the_small_plots_look_right() {
     let mut sample = sample::copying();
-    let plot = terminal::small_plot(&sample, style(80));
-    insta::assert_snapshot!("curve", plot.unwrap());
+    let plot = |run: &Run| plain(&plots::small::of_run(&run.analysis), 80);
+    insta::assert_snapshot!("curve", plot(&sample));
     sample.analysis.figures.clear();
-    let plot = terminal::small_plot(&sample, style(80));
-    insta::assert_snapshot!("claims", plot.unwrap());
-    assert_eq!(terminal::small_plot(&sample::empty(), style(80)), None);
+    insta::assert_snapshot!("claims", plot(&sample));
+    assert_eq!(plot(&sample::empty()), "");
 }
 
 #[test]
@@ -402,8 +397,8 @@ fn one_of_several_runs_is_told_in_a_sentence() {
         verdict.published = None;
     }
     for width in [40, 80] {
-        let text = |style| runs.iter().map(|run| terminal::brief(run, style)).collect();
-        insta::assert_snapshot!(format!("brief_{width}"), plain(text, width));
+        let text = runs.iter().map(terminal::brief).collect();
+        insta::assert_snapshot!(format!("brief_{width}"), plain(&text, width));
     }
 }
 
@@ -427,17 +422,17 @@ fn several_runs_are_summed_up() {
         verdict.cause = Some(reason);
     }
     let runs = [sample::copying(), small];
-    let text = |style| terminal::overview(&runs, &not_run, style);
-    insta::assert_snapshot!(plain(text, 80));
+    let text = terminal::overview(&runs, &not_run);
+    insta::assert_snapshot!(plain(&text, 80));
 }
 
 #[test]
 fn a_comparison_of_commands_looks_right_everywhere() {
     let run = sample::commands();
-    let text = |style| terminal::result(&run, false, style);
-    insta::assert_snapshot!("commands_80", plain(text, 80));
-    let text = |style| terminal::result(&run, true, style);
-    insta::assert_snapshot!("commands_quiet_120", plain(text, 120));
+    let text = terminal::result(&run, false);
+    insta::assert_snapshot!("commands_80", plain(&text, 80));
+    let text = terminal::result(&run, true);
+    insta::assert_snapshot!("commands_quiet_120", plain(&text, 120));
     let page = html::page(&[run]).unwrap();
     let order = ["class=\"sentence\"", "class=\"compared stack\"", "This run"];
     let places: Vec<_> = order
@@ -533,56 +528,58 @@ fn a_difference_that_may_be_within_the_margin_is_told_as_one_that_may() {
 }
 
 /// A snapshot of a screen: with colour at 80 columns, and wide without colour.
-fn check_screen(name: &str, screen: impl Fn(Style) -> Text) {
-    let shown = |style| screen(style).show(style);
-    let [colored, wide] = [Style::new(true, 80, true), style(120)].map(shown);
+fn check_screen(name: &str, screen: &Document) {
+    let styles = [Style::new(true, 80, true), style(120)];
+    let [colored, wide] = styles.map(|style| screen.show(style));
     insta::assert_snapshot!(format!("screen_{name}"), format!("{colored}\n{wide}"));
 }
 
 #[test]
 fn screens_keep_every_byte() {
     let run = sample::copying();
-    check_screen("summary", |style| terminal::summary(&run, style));
-    check_screen("result", |style| terminal::result(&run, false, style));
-    check_screen("legend", terminal::legend);
+    check_screen("summary", &terminal::summary(&run));
+    check_screen("result", &terminal::result(&run, false));
+    check_screen("legend", &terminal::legend());
     let over = sample::over_runs(&run);
-    check_screen("over_runs", |style| terminal::over_runs(&run, &over, style));
-    check_screen("beside_a_run", |style| {
-        terminal::beside_a_run(&run, &over, style)
-    });
+    check_screen("over_runs", &terminal::over_runs(&run, &over));
+    check_screen("beside_a_run", &terminal::beside_a_run(&run, &over));
     let explanation = sample::explanation();
-    check_screen("why", |style| terminal::explanation(&explanation, style));
+    check_screen("why", &terminal::explanation(&explanation));
     let list = sample::list_of_differences();
-    check_screen("differences", |style| terminal::result(&list, true, style));
+    check_screen("differences", &terminal::result(&list, true));
     let not_run = [not_run("primes", "no kernel is built")];
-    check_screen("overview", |style| {
-        terminal::overview(std::slice::from_ref(&run), &not_run, style)
-    });
+    check_screen(
+        "overview",
+        &terminal::overview(std::slice::from_ref(&run), &not_run),
+    );
 }
 
 #[test]
 fn screens_of_prices_keep_every_byte() {
     let run = sample::prices();
-    check_screen("prices", |style| terminal::prices(&run, &|_| true, style));
+    check_screen("prices", &terminal::prices(&run, &|_| true));
     let mut comparison = comparisons().swap_remove(0);
     for (ratio, price) in comparison.ratios.iter_mut().zip(&run.analysis.prices) {
         ratio.label.clone_from(&price.name);
     }
-    check_screen("prices_compared", |style| {
-        terminal::prices_compared(&run, &run, &differences(), &comparison, style)
-    });
+    check_screen(
+        "prices_compared",
+        &terminal::prices_compared(&run, &run, &differences(), &comparison),
+    );
 }
 
 #[test]
 fn screens_of_two_runs_keep_every_byte() {
     let runs = [sample::copying(), sample::small()];
     let (sides, pairs) = (runs.each_ref().map(Side::from), [comparisons()]);
-    check_screen("compare", |style| {
-        compare::compare(&sides, &work(), &differences(), &pairs, style)
-    });
-    check_screen("baseline", |style| {
-        compare::over_baseline("main", &pairs[0], &work(), &differences(), style)
-    });
+    check_screen(
+        "compare",
+        &compare::compare(&sides, &work(), &differences(), &pairs),
+    );
+    check_screen(
+        "baseline",
+        &compare::over_baseline("main", &pairs[0], &work(), &differences()),
+    );
 }
 
 #[test]

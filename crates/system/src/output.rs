@@ -11,9 +11,7 @@ use anyhow::{Context, anyhow};
 use rustix::fs::{Access, FallocateFlags, access, fallocate, getxattr};
 use rustix::io::Errno;
 use serde::Serialize;
-use toll_document::Style;
-use toll_document::sanitize::plain_json;
-use toll_document::text::{Paint, Text, fold};
+use toll_document::{Document, Paint, Style, fold, plain_json};
 
 use crate::bounded::{open_bounded, read_bounded};
 use crate::exit_code;
@@ -35,8 +33,7 @@ pub fn note(message: &str) {
 
 /// Prints a remark of any length, folded at the width of the terminal or 80 columns.
 pub fn long_note(message: &str) {
-    let style = error_style();
-    remark(&fold(message, style).show(style));
+    remark(&fold(message).show(error_style()));
 }
 
 /// Writes to standard error. If standard error is gone, full or closed, measuring continues;
@@ -51,8 +48,8 @@ pub fn instead_of_work(given: &clap::Error) -> ExitCode {
     let rendered = given.render();
     let text = |style: Style| {
         let plain = rendered.to_string();
-        let lines = plain.lines().map(|line| Text::line(line, Paint::Plain));
-        let shown = lines.collect::<Text>().show(style);
+        let lines = plain.lines().map(|line| Document::line(line, Paint::Plain));
+        let shown = lines.collect::<Document>().show(style);
         // The text quotes the user. So clap's colours are safe only if the text needed no escaping.
         if style.color && shown == plain {
             rendered.ansi().to_string()
@@ -75,25 +72,23 @@ pub fn instead_of_work(given: &clap::Error) -> ExitCode {
 
 /// A message on one line, escaped for standard error.
 pub fn shown(message: &str) -> String {
-    let line = Text::line(message, Paint::Plain);
+    let line = Document::line(message, Paint::Plain);
     line.show(error_style()).trim_end_matches('\n').to_owned()
 }
 
 /// Prints a result. A reader that went away (`toll show | head`) is no error.
-pub fn result(text: &Text) -> anyhow::Result<()> {
+pub fn result(text: &Document) -> anyhow::Result<()> {
     standard_output(text.show(style()).as_bytes())
 }
 
 /// Prints a result after another result, with an empty line between them.
-pub fn further_result(text: Text) -> anyhow::Result<()> {
-    let mut gap = Text::default();
-    gap.gap();
-    result(&(gap + text))
+pub fn further_result(document: &Document) -> anyhow::Result<()> {
+    standard_output(format!("\n{}", document.show(style())).as_bytes())
 }
 
 /// Prints a result of one line.
 pub fn line(line: &str) -> anyhow::Result<()> {
-    result(&Text::line(line, Paint::Plain))
+    result(&Document::line(line, Paint::Plain))
 }
 
 /// Prints a document for programs, or a text without foreign parts, unchanged.
@@ -105,12 +100,13 @@ pub fn document(text: &str) -> anyhow::Result<()> {
 /// Prints lines of a listing, folded at the width of the terminal or COLUMNS. If neither gives a
 /// width, as in a pipe, no line is folded, for programs that read lines.
 pub fn listing(lines: &[String]) -> anyhow::Result<()> {
-    let style = style();
     let lines = lines.iter();
     result(&if is_bounded(&io::stdout()) {
-        lines.map(|line| fold(line, style)).collect()
+        lines.map(|line| fold(line)).collect()
     } else {
-        lines.map(|line| Text::line(line, Paint::Plain)).collect()
+        lines
+            .map(|line| Document::line(line, Paint::Plain))
+            .collect()
     })
 }
 

@@ -40,7 +40,7 @@ pub fn run(arguments: &ReportArguments) -> anyhow::Result<ExitCode> {
     if arguments.json {
         output::json(&report)?
     } else {
-        output::result(&report_text::of_report(&report, output::style()))?
+        output::result(&report_text::of_report(&report))?
     }
     Ok(ExitCode::SUCCESS)
 }

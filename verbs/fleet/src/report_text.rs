@@ -3,14 +3,13 @@
 use toll_core::fleet::model::{FactLevel, FactRole, FleetClaim, FleetReport};
 use toll_core::format;
 use toll_core::spec::Platform;
-use toll_document::Style;
-use toll_document::text::{Column, Paint, Row, Text, heading, paragraph, table};
+use toll_document::{Column, Document, Paint, Row, heading, note, table};
 use toll_report::terminal::paint;
 use toll_report::words;
 
 use crate::page;
 
-pub fn of_report(report: &FleetReport, style: Style) -> Text {
+pub fn of_report(report: &FleetReport) -> Document {
     let title = format!(
         "{} on {}",
         words::plural(report.claims.len(), "claim"),
@@ -27,11 +26,11 @@ pub fn of_report(report: &FleetReport, style: Style) -> Text {
         .iter()
         .map(|claim| row(claim, &report.published_platforms))
         .collect();
-    let mut text = heading(&title, style) + table(&columns, &rows, style);
-    let note = "over machines: centre and 95 % confidence interval of their true values; a further \
+    let mut text = heading(&title) + table(columns, rows);
+    let remark = "over machines: centre and 95 % confidence interval of their true values; a further \
                 machine: 95 % prediction interval; both ignore machines far from the others";
     text.gap();
-    text += paragraph(&format!("· {note}"), 0, Paint::Dim, style);
+    text += note(remark, Paint::Dim);
     text
 }
 

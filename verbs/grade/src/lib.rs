@@ -35,7 +35,7 @@ pub fn run(arguments: &GradeArguments, store: &Path) -> anyhow::Result<ExitCode>
     if arguments.json {
         output::json(&report)?
     } else {
-        output::result(&report::of_report(&report, output::style()))?
+        output::result(&report::of_report(&report))?
     }
     Ok(exit_code(&report))
 }

@@ -4,8 +4,7 @@ use toll_core::claim::model::Verdict;
 use toll_core::claim::work::Difference;
 use toll_core::format;
 use toll_core::run::RunStatus;
-use toll_document::Style;
-use toll_document::text::{Column, Paint, Row, Text, heading, paragraph, table};
+use toll_document::{Column, Document, Paint, Row, heading, paragraph, table};
 use toll_report::words;
 
 use crate::grading::model::{
@@ -13,26 +12,26 @@ use crate::grading::model::{
 };
 
 /// Formats an overview if there are several files, then each file in detail.
-pub fn of_report(report: &GradeReport, style: Style) -> Text {
+pub fn of_report(report: &GradeReport) -> Document {
     let overview = match report.files.len() {
-        1 => Text::default(),
-        _ => overview(&report.files, style),
+        1 => Document::default(),
+        _ => overview(&report.files),
     };
     let details = report.files.iter();
-    let details = details.filter_map(|file| Some(detail(file, file.grade.as_ref()?, style)));
-    Text::sections(std::iter::once(overview).chain(details))
+    let details = details.filter_map(|file| Some(detail(file, file.grade.as_ref()?)));
+    Document::sections(std::iter::once(overview).chain(details))
 }
 
-fn overview(files: &[GradedFile], style: Style) -> Text {
+fn overview(files: &[GradedFile]) -> Document {
     let title = words::plural(files.len(), "submission");
-    let lines = files.iter().map(|file| verdict(file, style));
-    heading(&title, style) + lines.collect()
+    let lines = files.iter().map(verdict);
+    heading(&title) + lines.collect()
 }
 
-fn verdict(file: &GradedFile, style: Style) -> Text {
+fn verdict(file: &GradedFile) -> Document {
     let (sign, word, paint) = sign(file.result);
     let line = format!("{sign} {}: {word}: {}", file.file, file.reason);
-    paragraph(&line, 0, paint, style)
+    paragraph(&line, 0, paint)
 }
 
 fn sign(result: GradeResult) -> (&'static str, &'static str, Paint) {
@@ -46,7 +45,7 @@ fn sign(result: GradeResult) -> (&'static str, &'static str, Paint) {
     }
 }
 
-fn detail(file: &GradedFile, grade: &Grade, style: Style) -> Text {
+fn detail(file: &GradedFile, grade: &Grade) -> Document {
     let run = &grade.run;
     let title = format!("{}: {}", file.file, run.title);
     let submitted = format!(
@@ -70,33 +69,28 @@ fn detail(file: &GradedFile, grade: &Grade, style: Style) -> Text {
         ),
         (None, why) => format!("here: {}", why.as_deref().unwrap_or(format::NOTHING)),
     };
-    let mut text = heading(&title, style);
-    text += paragraph(&submitted, 0, Paint::Plain, style);
-    text += paragraph(&here, 0, Paint::Plain, style);
+    let mut text = heading(&title);
+    text += paragraph(&submitted, 0, Paint::Plain);
+    text += paragraph(&here, 0, Paint::Plain);
     if !grade.claims.is_empty() {
         text.gap();
-        text += claims(&grade.claims, style);
+        text += claims(&grade.claims);
     }
-    text += data(grade, style);
+    text += data(grade);
     let own = "How the submitted experiment differs from yours";
-    text += differences(
-        own,
-        ["yours", "submitted"],
-        &grade.experiment_differences,
-        style,
-    );
+    text += differences(own, ["yours", "submitted"], &grade.experiment_differences);
     if let Some(here) = &grade.here {
         let columns = ["here", "submitted"];
         let work = "The runs did different work";
-        text += differences(work, columns, &here.work_differences, style);
+        text += differences(work, columns, &here.work_differences);
         let machines = "How the machines differ";
-        text += differences(machines, columns, &here.machine_differences, style);
+        text += differences(machines, columns, &here.machine_differences);
     }
     text.gap();
-    text + verdict(file, style)
+    text + verdict(file)
 }
 
-fn claims(claims: &[GradedClaim], style: Style) -> Text {
+fn claims(claims: &[GradedClaim]) -> Document {
     let columns = [
         Column::words("claim"),
         Column::words("claimed"),
@@ -123,13 +117,13 @@ fn claims(claims: &[GradedClaim], style: Style) -> Text {
         row.below.push(claim.explanation.clone());
         row
     };
-    table(&columns, &claims.iter().map(row).collect::<Vec<_>>(), style)
+    table(columns, claims.iter().map(row))
 }
 
 /// Formats the checks of the data. Failed checks have their reasons; the other checks only have
 /// names.
-fn data(grade: &Grade, style: Style) -> Text {
-    let mut text = Text::default();
+fn data(grade: &Grade) -> Document {
+    let mut text = Document::default();
     text.gap();
     for check in grade.failed_checks() {
         let sentence = format!(
@@ -138,38 +132,38 @@ fn data(grade: &Grade, style: Style) -> Text {
             check.contradictions.join("; "),
             check.reason
         );
-        text += paragraph(&sentence, 0, Paint::Red, style);
+        text += paragraph(&sentence, 0, Paint::Red);
     }
     let made = grade.checks.iter().filter(|check| check.not_made.is_none());
     let passed = made.filter(|check| check.contradictions.is_empty());
     let passed: Vec<&str> = passed.map(|check| check.id.as_str()).collect();
     if !passed.is_empty() {
         let sentence = format!("checks passed by the submitted data: {}", passed.join(", "));
-        text += paragraph(&sentence, 0, Paint::Plain, style);
+        text += paragraph(&sentence, 0, Paint::Plain);
     }
     for check in &grade.checks {
         if let Some(why) = &check.not_made {
             let sentence = format!("not checked: {}: {why}", check.id);
-            text += paragraph(&sentence, 0, Paint::Yellow, style);
+            text += paragraph(&sentence, 0, Paint::Yellow);
         }
     }
     text
 }
 
-fn differences(title: &str, sides: [&str; 2], all: &[Difference], style: Style) -> Text {
+fn differences(title: &str, sides: [&str; 2], all: &[Difference]) -> Document {
     if all.is_empty() {
-        return Text::default();
+        return Document::default();
     }
-    let mut text = Text::default();
+    let mut text = Document::default();
     text.gap();
-    text += paragraph(title, 0, Paint::Bold, style);
+    text += paragraph(title, 0, Paint::Bold);
     for one in all {
         let values = sides.iter().zip(&one.values);
         let values: Vec<String> = values
             .map(|(side, value)| format!("{side} {value}"))
             .collect();
         let sentence = format!("{}: {}", one.what, values.join("; "));
-        text += paragraph(&sentence, 2, Paint::Plain, style);
+        text += paragraph(&sentence, 2, Paint::Plain);
     }
     text
 }

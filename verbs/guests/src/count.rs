@@ -229,7 +229,7 @@ fn show(
         (true, false) => FUNCTIONS_SHOWN,
         (true, true) => usize::MAX,
     };
-    output::result(&counted(counts, comparisons, rows, output::style()))
+    output::result(&counted(counts, comparisons, rows))
 }
 
 fn judge(

@@ -2,8 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use toll_core::count::{CommandCount, comparisons, labels};
-use toll_document::sanitize::sanitize;
-use toll_document::text::Column;
+use toll_document::{Column, sanitize};
 use toll_report::markup::Markup;
 
 /// Formats a Markdown table, for a comment on a change.

@@ -4,8 +4,7 @@ use toll_core::count::{
     AGREEMENT, CommandCount, CountComparison, DifferingFunction, FunctionCount, labels,
 };
 use toll_core::format;
-use toll_document::Style;
-use toll_document::text::{Column, Paint, Row, Text, paragraph, table};
+use toll_document::{Column, Document, Paint, Row, paragraph, table};
 
 /// Most system calls that a line names.
 const CALLS_SHOWN: usize = 12;
@@ -18,10 +17,9 @@ pub fn of_commands(
     counts: &[CommandCount],
     comparisons: &[CountComparison],
     functions: usize,
-    style: Style,
-) -> Text {
+) -> Document {
     let labels = labels(counts);
-    let mut text = Text::default();
+    let mut text = Document::default();
     for one in comparisons {
         let said = format!(
             "{} executes {:.4} times the instructions of {}.",
@@ -29,38 +27,38 @@ pub fn of_commands(
             counts[one.count].factor(&counts[one.reference]),
             labels[one.reference]
         );
-        text += paragraph(&said, 0, Paint::Bold, style);
+        text += paragraph(&said, 0, Paint::Bold);
     }
     if let [only] = counts {
         let sum = format::exact(only.instructions.total);
         let said = format!("{} executes {sum} instructions.", only.command);
-        text += paragraph(&said, 0, Paint::Bold, style);
+        text += paragraph(&said, 0, Paint::Bold);
     }
     text.gap();
-    text += rows(counts, &labels, style);
+    text += rows(counts, &labels);
     text.gap();
     for (one, label) in counts.iter().zip(&labels) {
-        text += paragraph(&calls(one, label), 0, Paint::Plain, style);
+        text += paragraph(&calls(one, label), 0, Paint::Plain);
     }
     text.gap();
     if functions > 0 {
         if let [only] = counts {
-            text += functions_of(only, functions, style);
+            text += functions_of(only, functions);
         }
         for one in comparisons {
             let title = format!("{} against {}", labels[one.count], labels[one.reference]);
-            text += differing_functions(&title, one, functions, style);
+            text += differing_functions(&title, one, functions);
             text.gap();
         }
     }
     for (one, label) in counts.iter().zip(&labels) {
         if !one.is_settled() {
-            text += paragraph(&varies(one, label), 0, Paint::Yellow, style);
+            text += paragraph(&varies(one, label), 0, Paint::Yellow);
         }
     }
     let remark = "Instructions are not time. The count includes all that the guest's CPU executed, in \
                   programs and in the kernel, from the command's exec to its end.";
-    text + paragraph(remark, 0, Paint::Dim, style)
+    text + paragraph(remark, 0, Paint::Dim)
 }
 
 /// Says by how much runs differ, and in which functions most.
@@ -101,7 +99,7 @@ fn calls(one: &CommandCount, label: &str) -> String {
     )
 }
 
-fn functions_of(one: &CommandCount, rows: usize, style: Style) -> Text {
+fn functions_of(one: &CommandCount, rows: usize) -> Document {
     let row = |function: &FunctionCount| {
         let share = function.instructions as f64 / one.instructions.total as f64;
         Row::new(vec![
@@ -112,10 +110,10 @@ fn functions_of(one: &CommandCount, rows: usize, style: Style) -> Text {
     };
     let all: Vec<Row> = one.functions.iter().map(row).collect();
     let title = format!("Functions of {}", one.command);
-    paragraph(&title, 0, Paint::Bold, style) + function_table(&["share"], &all, rows, style)
+    paragraph(&title, 0, Paint::Bold) + function_table(&["share"], all, rows)
 }
 
-fn differing_functions(title: &str, one: &CountComparison, rows: usize, style: Style) -> Text {
+fn differing_functions(title: &str, one: &CountComparison, rows: usize) -> Document {
     let row = |function: &DifferingFunction| {
         let difference = function.difference;
         let share = difference.instructions as f64 / one.difference.instructions as f64;
@@ -135,9 +133,9 @@ fn differing_functions(title: &str, one: &CountComparison, rows: usize, style: S
         ])
     };
     let all: Vec<Row> = one.functions.iter().map(row).collect();
-    let title = paragraph(title, 0, Paint::Bold, style);
-    let table = function_table(&["over the runs", "share"], &all, rows, style);
-    title + table + paragraph(&explained(one), 0, Paint::Plain, style)
+    let title = paragraph(title, 0, Paint::Bold);
+    let table = function_table(&["over the runs", "share"], all, rows);
+    title + table + paragraph(&explained(one), 0, Paint::Plain)
 }
 
 /// Says how much of the total difference the functions explain.
@@ -157,20 +155,22 @@ fn explained(one: &CountComparison) -> String {
 }
 
 /// A table of functions with their instructions and further columns.
-fn function_table(others: &[&str], all: &[Row], rows: usize, style: Style) -> Text {
+fn function_table(others: &[&str], mut all: Vec<Row>, rows: usize) -> Document {
     if all.is_empty() {
-        return Text::default();
+        return Document::default();
     }
     let mut columns = vec![Column::words("function"), Column::numbers("instructions")];
     columns.extend(others.iter().map(|title| Column::numbers(title)));
-    let mut text = table(&columns, &all[..rows.min(all.len())], style);
-    if let more @ 1.. = all.len().saturating_sub(rows) {
-        text += paragraph(&format!("and {more} more (--all)"), 0, Paint::Dim, style);
+    let more = all.len().saturating_sub(rows);
+    all.truncate(rows);
+    let mut text = table(columns, all);
+    if more > 0 {
+        text += paragraph(&format!("and {more} more (--all)"), 0, Paint::Dim);
     }
     text
 }
 
-fn rows(counts: &[CommandCount], labels: &[String], style: Style) -> Text {
+fn rows(counts: &[CommandCount], labels: &[String]) -> Document {
     let columns = ["instructions", "user", "kernel", "faults"].map(Column::numbers);
     let columns: Vec<Column> = std::iter::once(Column::words("command"))
         .chain(columns)
@@ -195,11 +195,13 @@ fn rows(counts: &[CommandCount], labels: &[String], style: Style) -> Text {
         row
     };
     let all: Vec<Row> = counts.iter().zip(labels).map(row).collect();
-    table(&columns, &all, style)
+    table(columns, all)
 }
 
 #[cfg(test)]
 mod tests {
+    use toll_document::Style;
+
     use super::*;
     use toll_core::count::{CountedRun, Executed, Instructions, comparisons};
 
@@ -233,7 +235,7 @@ mod tests {
             count("toll", [1_000_000, 1_000_000]),
             count("mine", [1_150_000, 1_200_000]),
         ];
-        let text = of_commands(&counts, &comparisons(&counts), 20, style).show(style);
+        let text = of_commands(&counts, &comparisons(&counts), 20).show(style);
         for expected in [
             "cat x on mine executes 1.1500 times the instructions of cat x on toll.",
             "1,000,000",
@@ -246,7 +248,7 @@ mod tests {
         }
         assert!(!text.contains("on toll varies"), "{text}");
         let same = [count("toll", [5000; 2]), count("mine", [5000; 2])];
-        let same = of_commands(&same, &comparisons(&same), 20, style);
+        let same = of_commands(&same, &comparisons(&same), 20);
         assert!(same.show(style).contains("there is no difference in total"));
     }
 }

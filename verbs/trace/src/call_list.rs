@@ -8,8 +8,7 @@ use anyhow::anyhow;
 use serde::Serialize;
 use toll_calls::assembly::Event;
 use toll_calls::model::{ListedCall, ListedSignal};
-use toll_document::Style;
-use toll_document::sanitize::plain_json;
+use toll_document::{Document, Paint, Style, plain_json};
 use toll_system::output;
 
 use crate::lines;
@@ -32,7 +31,8 @@ pub struct CallList {
 
 impl CallList {
     /// Begins a list in a file (`-`: standard output), or on standard error.
-    pub fn begin(to: Option<&Path>, is_json: bool, style: Style) -> anyhow::Result<Self> {
+    pub fn begin(to: Option<&Path>, is_json: bool) -> anyhow::Result<Self> {
+        let style = output::style_aside(to);
         let (to, folds): (Box<dyn Write>, bool) = match to {
             None => (Box::new(io::stderr()), output::is_bounded(&io::stderr())),
             Some(path) if path.as_os_str() == "-" => {
@@ -59,28 +59,28 @@ impl CallList {
     /// Adds the call and the signal of an event, if there are any.
     pub fn add(&mut self, event: &Event) {
         if let Some(call) = ListedCall::from_event(event) {
-            self.add_one(call.thread, &call, |has_threads, folds, style| {
-                lines::of_call(&call, has_threads, folds, style).show(style)
+            self.add_one(call.thread, &call, |has_threads| {
+                lines::of_call(&call, has_threads)
             });
         }
         if let Some(signal) = ListedSignal::from_event(event) {
-            self.add_one(signal.thread, &signal, |has_threads, folds, style| {
-                lines::of_signal(&signal, has_threads, folds, style).show(style)
+            self.add_one(signal.thread, &signal, |has_threads| {
+                lines::of_signal(&signal, has_threads)
             });
         }
     }
 
-    fn add_one(
-        &mut self,
-        thread: u32,
-        one: &impl Serialize,
-        shown: impl FnOnce(bool, bool, Style) -> String,
-    ) {
+    fn add_one(&mut self, thread: u32, one: &impl Serialize, line: impl FnOnce(bool) -> String) {
         let first = *self.first_thread.get_or_insert(thread);
         self.has_threads |= thread != first;
         if !self.is_json {
-            let text = shown(self.has_threads, self.folds, self.style);
-            return self.write(&text);
+            let line = line(self.has_threads);
+            let shown = if self.folds {
+                lines::fold(&line, self.style.width)
+            } else {
+                Document::line(line, Paint::Plain)
+            };
+            return self.write(&shown.show(self.style));
         }
         let comma = if self.is_empty { "" } else { "," };
         self.is_empty = false;

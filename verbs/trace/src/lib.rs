@@ -43,7 +43,6 @@ pub fn run(arguments: &TraceArguments, store: &Path) -> anyhow::Result<ExitCode>
         Some(CallList::begin(
             arguments.output.as_deref(),
             arguments.json,
-            output::style_aside(arguments.output.as_deref()),
         )?)
     } else {
         None
@@ -114,8 +113,7 @@ fn show(
             files_max: arguments.top,
             helpers: arguments.helpers,
         };
-        let style = output::style_aside(to);
-        report::of_report(report, shown, style).show(style)
+        report::of_report(report, shown).show(output::style_aside(to))
     };
     if let Some(list) = list {
         return list.finish(&text);

@@ -1,16 +1,15 @@
-//! Formats system calls and signals for the list: one or a few lines each.
+//! Formats system calls and signals for the list.
 
 use toll_calls::model::{ListedCall, ListedSignal};
 use toll_core::format;
-use toll_document::Style;
-use toll_document::text::{Paint, Text};
+use toll_document::{Document, Paint};
 
 /// Indent of a call's continuation lines, in columns.
 const INDENT: usize = 4;
 
 /// Formats one call: when it began, its arguments, what it returned, and how long it took under
-/// trace. Without `folds` the text stays on one line.
-pub fn of_call(call: &ListedCall, has_thread: bool, folds: bool, style: Style) -> Text {
+/// trace.
+pub fn of_call(call: &ListedCall, has_thread: bool) -> String {
     let mut line = begin(has_thread.then_some(call.thread), call.begin_ns);
     let arguments = call.arguments.join(", ");
     line.push_str(&format!("{}(", call.name));
@@ -21,16 +20,16 @@ pub fn of_call(call: &ListedCall, has_thread: bool, folds: bool, style: Style) -
     if let Some(duration_ns) = call.duration_ns {
         line.push_str(&format!(" <{}>", format::duration_ns(duration_ns as f64)));
     }
-    shown(line, folds, style)
+    line
 }
 
 /// Formats one signal: when it came, and its source or its effect.
-pub fn of_signal(signal: &ListedSignal, has_thread: bool, folds: bool, style: Style) -> Text {
+pub fn of_signal(signal: &ListedSignal, has_thread: bool) -> String {
     let begin = begin(has_thread.then_some(signal.thread), signal.begin_ns);
     let ListedSignal {
         signal, details, ..
     } = signal;
-    shown(format!("{begin}--- {signal} {details} ---"), folds, style)
+    format!("{begin}--- {signal} {details} ---")
 }
 
 /// The time, and the thread if it is shown.
@@ -40,19 +39,11 @@ fn begin(thread: Option<u32>, begin_ns: u64) -> String {
     format!("{thread}+{seconds}.{:06} s ", rest_ns / 1_000)
 }
 
-fn shown(line: String, folds: bool, style: Style) -> Text {
-    if folds {
-        fold(&line, style.width)
-    } else {
-        Text::line(line, Paint::Plain)
-    }
-}
-
 /// Breaks a line after spaces where possible. All spaces stay, since they may be
 /// part of a name or of data that was read. Each character takes one column:
 /// strace escapes everything that is not ASCII.
-fn fold(line: &str, width: usize) -> Text {
-    let mut text = Text::default();
+pub fn fold(line: &str, width: usize) -> Document {
+    let mut text = Document::default();
     let mut indent = String::new();
     let mut rest = line;
     let mut room = width;
@@ -64,16 +55,18 @@ fn fold(line: &str, width: usize) -> Text {
             Some((space, _)) if space >= end / 4 => space + 1,
             _ => end,
         };
-        text += Text::line(indent + &rest[..end], Paint::Plain);
+        text += Document::line(indent + &rest[..end], Paint::Plain);
         indent = " ".repeat(INDENT);
         rest = &rest[end..];
         room = width.saturating_sub(INDENT).max(1);
     }
-    text + Text::line(indent + rest, Paint::Plain)
+    text + Document::line(indent + rest, Paint::Plain)
 }
 
 #[cfg(test)]
 mod tests {
+    use toll_document::Style;
+
     use super::*;
 
     #[test]

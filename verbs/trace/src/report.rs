@@ -6,9 +6,9 @@ use toll_calls::model::{
 };
 use toll_calls::sizes::Sizes;
 use toll_core::format;
-use toll_document::Style;
-use toll_document::text::{
-    Column, Paint, Row, Text, columns, heading, paragraph, right, table, wrap,
+use toll_document::{
+    Column, Document, Paint, Row, alternatives, columns, figure, heading, note, paragraph, right,
+    table,
 };
 use toll_report::words;
 
@@ -29,25 +29,25 @@ pub struct Shown {
 }
 
 /// Formats the report of a traced program.
-pub fn of_report(report: &TraceReport, shown: Shown, style: Style) -> Text {
+pub fn of_report(report: &TraceReport, shown: Shown) -> Document {
     let mut sections = vec![
-        header(report, style),
-        advice(report, style),
-        programs(report, shown, style),
-        calls(report, style),
+        header(report),
+        advice(report),
+        programs(report, shown),
+        calls(report),
     ];
-    let files = files(report, shown, style);
+    let files = files(report, shown);
     if !files.is_empty() {
-        sections.push(heading("Sizes of the calls, by file", style) + files);
+        sections.push(heading("Sizes of the calls, by file") + files);
     }
     if !report.notes.is_empty() {
-        let note = |note: &String| paragraph(&format!("· {note}"), 0, Paint::Yellow, style);
-        sections.push(report.notes.iter().map(note).collect());
+        let notes = report.notes.iter();
+        sections.push(notes.map(|one| note(one, Paint::Yellow)).collect());
     }
-    Text::sections(sections)
+    Document::sections(sections)
 }
 
-fn header(report: &TraceReport, style: Style) -> Text {
+fn header(report: &TraceReport) -> Document {
     let mut command: String = report.command.join(" ");
     if command.chars().count() > COMMAND_COLUMNS_MAX {
         command = command
@@ -56,7 +56,7 @@ fn header(report: &TraceReport, style: Style) -> Text {
             .chain(['…'])
             .collect();
     }
-    let mut text = heading(&format!("trace: {command}"), style);
+    let mut text = heading(&format!("trace: {command}"));
     let wall = format::duration_ns(report.traced_wall_ns as f64);
     let ended = match report.ended {
         Ended::Status(status) => format!("ended with status {status} after {wall} under trace"),
@@ -70,8 +70,8 @@ fn header(report: &TraceReport, style: Style) -> Text {
         }
     };
     let line = format!("{ended}, {}", words::plural(report.threads, "thread"));
-    text += paragraph(&line, 0, Paint::Plain, style);
-    text += paragraph(&meaning(report), 0, Paint::Dim, style);
+    text += paragraph(&line, 0, Paint::Plain);
+    text += paragraph(&meaning(report), 0, Paint::Dim);
     text
 }
 
@@ -111,13 +111,12 @@ fn meaning(report: &TraceReport) -> String {
     )
 }
 
-fn calls(report: &TraceReport, style: Style) -> Text {
+fn calls(report: &TraceReport) -> Document {
     if report.calls.is_empty() {
         return paragraph(
             "The program made none of the counted calls.",
             0,
             Paint::Plain,
-            style,
         );
     }
     let mut titles = vec![
@@ -137,7 +136,7 @@ fn calls(report: &TraceReport, style: Style) -> Text {
         .iter()
         .map(|call| row(call, has_prices))
         .collect();
-    table(&titles, &rows, style)
+    table(titles, rows)
 }
 
 fn row(call: &CallSummary, has_prices: bool) -> Row {
@@ -170,13 +169,13 @@ fn row(call: &CallSummary, has_prices: bool) -> Row {
 }
 
 /// The table of programs, if there are several.
-fn programs(report: &TraceReport, shown: Shown, style: Style) -> Text {
+fn programs(report: &TraceReport, shown: Shown) -> Document {
     let (helpers, others): (Vec<_>, Vec<_>) = report
         .programs
         .iter()
         .partition(|program| program.is_helper && !shown.helpers);
     if report.programs.len() < 2 {
-        return Text::default();
+        return Document::default();
     }
     let titles = [
         Column::words("program"),
@@ -191,45 +190,45 @@ fn programs(report: &TraceReport, shown: Shown, style: Style) -> Text {
         ])
     };
     let rows: Vec<Row> = others.iter().map(row).collect();
-    let mut text = table(&titles, &rows, style);
+    let mut text = table(titles, rows);
     if !helpers.is_empty() {
         let names: Vec<&str> = helpers.iter().map(|one| one.name.as_str()).collect();
         let line = format!(
             "and helpers with less than 5 % of that time each: {}; --helpers shows them",
             names.join(", ")
         );
-        text += paragraph(&line, 0, Paint::Dim, style);
+        text += paragraph(&line, 0, Paint::Dim);
     }
     text
 }
 
-fn files(report: &TraceReport, shown: Shown, style: Style) -> Text {
-    let mut text = Text::default();
+fn files(report: &TraceReport, shown: Shown) -> Document {
+    let mut text = Document::default();
     let is_shown = |file: &&FileSummary| shown.helpers || !file.is_of_helpers;
     let files: Vec<&FileSummary> = report.files.iter().filter(is_shown).collect();
     for file in files.iter().take(shown.files_max) {
-        text += self::file(file, style);
+        text += self::file(file);
     }
     let more = files.len().saturating_sub(shown.files_max);
     if more > 0 {
         let line = format!("and {}; --top shows more", words::plural(more, "file"));
-        text += paragraph(&line, 0, Paint::Dim, style);
+        text += paragraph(&line, 0, Paint::Dim);
     }
     text
 }
 
-fn file(file: &FileSummary, style: Style) -> Text {
-    let mut text = paragraph(&file.name, 0, Paint::Bold, style);
+fn file(file: &FileSummary) -> Document {
+    let mut text = paragraph(&file.name, 0, Paint::Bold);
     let flows = [("read", &file.read), ("written", &file.written)];
     for (name, flow) in flows {
         if let Some(flow) = flow {
-            text += self::flow(name, flow, style);
+            text += self::flow(name, flow);
         }
     }
     text
 }
 
-fn flow(name: &str, flow: &FlowSummary, style: Style) -> Text {
+fn flow(name: &str, flow: &FlowSummary) -> Document {
     let calls = usize::try_from(flow.calls).unwrap_or(usize::MAX);
     let mut line = format!(
         "{name}: {} in {}, {} under trace",
@@ -243,59 +242,47 @@ fn flow(name: &str, flow: &FlowSummary, style: Style) -> Text {
     if let Some(priced_ns) = flow.priced_ns {
         line.push_str(&format!(", priced {}", format::duration_ns(priced_ns)));
     }
-    let mut text = paragraph(&line, 2, Paint::Plain, style);
-    text += histogram(&flow.sizes, style);
+    let mut text = paragraph(&line, 2, Paint::Plain);
+    text += histogram(&flow.sizes);
     text
 }
 
-fn histogram(sizes: &Sizes, style: Style) -> Text {
-    let rows: Vec<(String, String, u64)> = sizes
-        .buckets
-        .iter()
+/// The number of calls of each size, with bars where there is room.
+fn histogram(sizes: &Sizes) -> Document {
+    let buckets = sizes.buckets.iter();
+    let rows: Vec<(String, String, u64)> = buckets
         .map(|(bound, bucket)| {
-            (
-                range(*bound),
-                format::count(bucket.calls as f64),
-                bucket.calls,
-            )
+            let count = format::count(bucket.calls as f64);
+            (range(*bound), count, bucket.calls)
         })
         .collect();
     let widest = |pick: fn(&(String, String, u64)) -> &String| {
         rows.iter().map(|row| columns(pick(row))).max().unwrap_or(0)
     };
     let (ranges, counts) = (widest(|row| &row.0), widest(|row| &row.1));
-    let taken = 4 + ranges + 2 + counts + 2;
-    let room = style.width.saturating_sub(taken).min(BAR_COLUMNS_MAX);
     let most = rows.iter().map(|row| row.2).max().unwrap_or(1);
-    let mut text = Text::default();
-    for (range, count, calls) in &rows {
-        if taken - 2 > style.width {
-            let line = format!("{range}: {count}");
-            text += paragraph(&line, 2, Paint::Plain, style);
-            continue;
-        }
-        let bar = match room {
-            0..BAR_COLUMNS_MIN => String::new(),
-            _ => self::bar(*calls, most, room, style),
+    let taken = 4 + ranges + 2 + counts + 2;
+    figure(move |style| {
+        let room = style.width.saturating_sub(taken).min(BAR_COLUMNS_MAX);
+        let line = |(range, count, calls): &(String, String, u64)| {
+            if taken - 2 > style.width {
+                return paragraph(&format!("{range}: {count}"), 2, Paint::Plain).show(style);
+            }
+            let bar = match room {
+                0..BAR_COLUMNS_MIN => String::new(),
+                _ => bar(*calls, most, room, style.unicode),
+            };
+            let (range, count) = (right(range, ranges), right(count, counts));
+            format!("    {range}  {count}  {bar}").trim_end().to_owned() + "\n"
         };
-        let line = format!(
-            "    {}  {}  {bar}",
-            right(range, ranges),
-            right(count, counts)
-        );
-        text += Text::line(line.trim_end(), Paint::Plain);
-    }
-    text
+        Some(rows.iter().map(line).collect())
+    })
 }
 
 /// A bar whose length is proportional to `calls`, with `room` columns for `most`. A nonzero count
 /// is always visible.
-fn bar(calls: u64, most: u64, room: usize, style: Style) -> String {
-    let (full, trace) = if style.unicode {
-        ("█", "▏")
-    } else {
-        ("#", ".")
-    };
+fn bar(calls: u64, most: u64, room: usize, unicode: bool) -> String {
+    let (full, trace) = if unicode { ("█", "▏") } else { ("#", ".") };
     let share = calls as f64 / most as f64;
     #[expect(
         clippy::cast_possible_truncation,
@@ -318,25 +305,25 @@ fn range(bound: u64) -> String {
     }
 }
 
-fn advice(report: &TraceReport, style: Style) -> Text {
+fn advice(report: &TraceReport) -> Document {
     if report.costs.is_none() {
-        return Text::default();
+        return Document::default();
     }
-    let mut text = heading("What to do", style);
+    let mut text = heading("What to do");
     if report.advice.is_empty() {
         let line = "Nothing: no larger buffer and no other way to move these bytes would save as much \
                     as 1 ms and 5 % of what the priced calls cost.";
-        text += paragraph(line, 0, Paint::Plain, style);
+        text += paragraph(line, 0, Paint::Plain);
     }
     let is_numbered = report.advice.iter().any(|one| !one.overlaps.is_empty());
     for (index, one) in report.advice.iter().enumerate() {
         let number = is_numbered.then_some(index + 1);
-        text += advice_lines(one, number, style);
+        text += advice_lines(one, number);
     }
     text
 }
 
-fn advice_lines(advice: &TraceAdvice, number: Option<usize>, style: Style) -> Text {
+fn advice_lines(advice: &TraceAdvice, number: Option<usize>) -> Document {
     let number = number.map_or_else(String::new, |number| format!("{number}. "));
     let now = format!(
         "{number}{}: {}",
@@ -354,26 +341,23 @@ fn advice_lines(advice: &TraceAdvice, number: Option<usize>, style: Style) -> Te
     );
     let others: Vec<String> = advice.overlaps.iter().map(usize::to_string).collect();
     let overlaps = if others.is_empty() {
-        Text::default()
+        Document::default()
     } else {
         let line = format!(
             "overlaps with {}: these savings do not add up",
             others.join(", ")
         );
-        paragraph(&line, 2, Paint::Dim, style)
+        paragraph(&line, 2, Paint::Dim)
     };
-    let whole = format!("{now}; {instead}");
-    if wrap(&whole, style.width).len() == 1 {
-        return paragraph(&whole, 0, Paint::Bold, style) + overlaps;
-    }
-    let mut text = paragraph(&now, 0, Paint::Plain, style);
-    text += paragraph(&instead, 2, Paint::Bold, style);
-    text += overlaps;
-    text
+    let whole = paragraph(&format!("{now}; {instead}"), 0, Paint::Bold);
+    let parts = paragraph(&now, 0, Paint::Plain) + paragraph(&instead, 2, Paint::Bold);
+    alternatives([whole, parts]) + overlaps
 }
 
 #[cfg(test)]
 mod tests {
+    use toll_document::Style;
+
     use std::fmt::Write as _;
 
     use super::*;
@@ -426,7 +410,7 @@ mod tests {
             files_max: 10,
             helpers: false,
         };
-        of_report(&report(), shown, style).show(style)
+        of_report(&report(), shown).show(style)
     }
 
     #[test]
@@ -440,7 +424,7 @@ mod tests {
         let report = report();
         let lines = |width| {
             let style = Style::new(false, width, true);
-            advice_lines(&report.advice[0], None, style).show(style)
+            advice_lines(&report.advice[0], None).show(style)
         };
         let whole = "200 reads of 1 B from /in: 2.00 ms; at 128 KiB: 1.00 µs, which saves 2.00 ms \
                      (50 %)\n";

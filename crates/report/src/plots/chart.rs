@@ -9,7 +9,7 @@ use kuva::render::color::Color;
 use kuva::render::layout::ComputedLayout;
 use kuva::render::render::{PathData, Primitive, Scene, TextAnchor, build_path, render_multiple};
 use kuva::render::render_utils::compute_tick_step;
-use toll_document::sanitize::sanitize;
+use toll_document::sanitize;
 
 use super::palette::{LIGHT, PLOT_CLASS, Palette};
 use crate::claim::metric_words;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use toll_document::sanitize::sanitize;
+use toll_document::sanitize;
 use toll_wire::Activity;
 
 use super::flame_drawing;

@@ -5,6 +5,7 @@ use kuva::plot::LinePlot;
 use kuva::prelude::{Layout, Plot};
 use kuva::render::layout::ComputedLayout;
 use kuva::render::render::{Primitive, Scene, TextAnchor};
+use toll_document::{Document, figure};
 
 use super::chart::{self, Axis, Chart, Vertical, line, shorten, text};
 use super::palette::TERMINAL;
@@ -21,21 +22,31 @@ const CURVE_ROWS: usize = 18;
 const FOREST_EXTRA_ROWS: usize = 4;
 const FOREST_CLAIMS_MAX: usize = 40;
 
-/// Draws the first curve, or the claims if there is none.
-pub fn draw(analysis: &Analysis, columns: usize, color: bool) -> Option<String> {
-    if columns < COLUMNS_MIN {
-        return None;
-    }
-    let columns = columns.min(COLUMNS_MAX);
-    let first_curve = analysis.figures.iter().find_map(|figure| match figure {
-        Figure::Curve(curve) => Some(curve),
+/// The first curve, or the claims if there is none. Nothing is shown without room, or if the
+/// terminal is limited to ASCII.
+pub fn of_run(analysis: &Analysis) -> Document {
+    let mut curves = analysis.figures.iter().filter_map(|one| match one {
+        Figure::Curve(curve) => Some(curve.clone()),
         Figure::Distribution(_) | Figure::Box(_) | Figure::Bar(_) => None,
     });
-    let text = match first_curve {
-        Some(curve) => draw_curve(curve, columns)?,
-        None => draw_claims(analysis, columns)?,
-    };
-    Some(if color { text } else { without_color(&text) })
+    let first_curve = curves.next();
+    let claims = forest::rows(analysis).into_iter().take(FOREST_CLAIMS_MAX);
+    let claims: Vec<Verdict> = claims.cloned().collect();
+    figure(move |style| {
+        if !style.unicode || style.width < COLUMNS_MIN {
+            return None;
+        }
+        let columns = style.width.min(COLUMNS_MAX);
+        let text = match &first_curve {
+            Some(curve) => draw_curve(curve, columns)?,
+            None => draw_claims(&claims, columns)?,
+        };
+        Some(if style.color {
+            text
+        } else {
+            without_color(&text)
+        })
+    })
 }
 
 fn layout(chart: &Chart, [columns, rows, ticks]: [usize; 3], left_columns: usize) -> Layout {
@@ -109,9 +120,8 @@ fn draw_curve(curve: &Curve, columns: usize) -> Option<String> {
     ))
 }
 
-fn draw_claims(analysis: &Analysis, columns: usize) -> Option<String> {
-    let mut claims: Vec<&Verdict> = forest::rows(analysis);
-    claims.truncate(FOREST_CLAIMS_MAX);
+fn draw_claims(claims: &[Verdict], columns: usize) -> Option<String> {
+    let mut claims: Vec<&Verdict> = claims.iter().collect();
     let x = forest::ratio_axis(&claims)?;
     let longest = claims.iter().map(|claim| claim.id.chars().count()).max();
     let label_columns = longest.unwrap_or(0).min(columns / 3);

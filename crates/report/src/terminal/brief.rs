@@ -1,8 +1,7 @@
 //! A few lines for one run of several: the counts of its verdicts, and its most
 //! surprising claim.
 
-use toll_document::Style;
-use toll_document::text::{Paint, Text, columns, paragraph};
+use toll_document::{Document, Paint, alternatives, ends, paragraph};
 
 use super::paint::paint;
 use super::{is_listed, summary};
@@ -12,40 +11,33 @@ use crate::format;
 use crate::words;
 
 /// A run in a few lines. A run with neither claims nor prices is shown by its comparison.
-pub fn of_run(run: &Run, style: Style) -> Text {
+pub fn of_run(run: &Run) -> Document {
     match run.analysis {
-        Analysis { ref prices, .. } if !prices.is_empty() => priced(run, style),
-        Analysis { ref verdicts, .. } if !verdicts.is_empty() => judged(run, style),
-        _ => summary::answer(run, style),
+        Analysis { ref prices, .. } if !prices.is_empty() => priced(run),
+        Analysis { ref verdicts, .. } if !verdicts.is_empty() => judged(run),
+        _ => summary::answer(run),
     }
 }
 
 /// Legend of the signs in [`of_run`]'s counts.
-pub fn legend(style: Style) -> Text {
+pub fn legend() -> Document {
     let outcomes =
         words::OUTCOMES.map(|one| format!("{} {}", words::symbol(one), words::outcome(one)));
-    paragraph(&outcomes.join(" · "), 0, Paint::Dim, style)
+    paragraph(&outcomes.join(" · "), 0, Paint::Dim)
 }
 
 /// The title with the counts at the right, and below it the most surprising claim.
-fn judged(run: &Run, style: Style) -> Text {
+fn judged(run: &Run) -> Document {
     let record = &run.stored.run;
     let title = format!(
         "{}: {} (run {})",
         record.experiment, record.title, record.id
     );
     let counts = counts(&run.analysis.verdicts);
-    let room = style
-        .width
-        .saturating_sub(columns(&title) + columns(&counts));
-    let mut text = if room >= 2 {
-        Text::line(title + &" ".repeat(room) + &counts, Paint::Bold)
-    } else {
-        paragraph(&format!("{title} {counts}"), 0, Paint::Bold, style)
-    };
+    let mut text = ends([title, counts], Paint::Bold);
     if let Some(verdict) = surprise(&run.analysis.verdicts) {
         let sentence = surprised(verdict, &run.analysis);
-        text += paragraph(&sentence, 2, paint(verdict.outcome), style);
+        text += paragraph(&sentence, 2, paint(verdict.outcome));
     }
     text
 }
@@ -103,25 +95,21 @@ fn surprised(verdict: &Verdict, analysis: &Analysis) -> String {
 }
 
 /// The first prices of each group, without intervals, as many as fit on a line.
-fn priced(run: &Run, style: Style) -> Text {
+fn priced(run: &Run) -> Document {
     let record = &run.stored.run;
     let title = format!(
         "{} (all, with intervals: toll show {})",
         record.title, record.id
     );
-    let mut text = paragraph(&title, 0, Paint::Bold, style);
+    let mut text = paragraph(&title, 0, Paint::Bold);
     let prices = run.analysis.prices.iter();
     let listed: Vec<&Price> = prices.filter(|one| is_listed(one)).collect();
     for group in listed.chunk_by(|one, next| one.group == next.group) {
         let name = group[0].group.as_deref().unwrap_or_default();
         let lines = (1..=group.len())
             .rev()
-            .map(|count| line(name, group, count));
-        let fitting = lines.into_iter().find(|line| columns(line) <= style.width);
-        text += match fitting {
-            Some(line) => Text::line(line, Paint::Plain),
-            None => paragraph(&line(name, group, 1), 0, Paint::Plain, style),
-        };
+            .map(|count| paragraph(&line(name, group, count), 0, Paint::Plain));
+        text += alternatives(lines);
     }
     text
 }

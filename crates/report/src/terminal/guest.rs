@@ -1,12 +1,12 @@
 //! Kernel logs of guests.
 
 use toll_core::run::BootRecord;
-use toll_document::text::{Paint, Text};
+use toll_document::{Document, Paint};
 
 /// Shows the logs of boots, each below its block and levels.
-pub fn kernel_logs(boots: &[BootRecord]) -> Text {
-    let plain = |line: &str| Text::line(line, Paint::Plain);
-    let mut text = Text::default();
+pub fn kernel_logs(boots: &[BootRecord]) -> Document {
+    let plain = |line: &str| Document::line(line, Paint::Plain);
+    let mut text = Document::default();
     for boot in boots {
         let levels: Vec<String> = boot
             .levels

@@ -1,7 +1,6 @@
 //! Tables and small plots for a terminal.
 
-use toll_document::Style;
-use toll_document::text::Text;
+use toll_document::Document;
 
 use crate::claim::Run;
 
@@ -25,30 +24,24 @@ pub use paint::paint;
 pub(crate) use paint::paint_of_relation;
 pub use prices::{compared as prices_compared, is_listed, of_run as prices};
 pub use selftest::of_report as selftest;
-pub use summary::small_plot;
 pub use why::of_explanation as explanation;
 
 /// Shows the answer to a run's question: its verdicts, or its comparison if it has no
 /// claims, with advice and a plot. `is_quiet` leaves out notes that always apply.
-pub fn result(run: &Run, is_quiet: bool, style: Style) -> Text {
+pub fn result(run: &Run, is_quiet: bool) -> Document {
     if run.analysis.prices.is_empty() {
-        summary::result(run, is_quiet, style)
+        summary::result(run, is_quiet)
     } else {
-        prices(run, &is_listed, style)
+        prices(run, &is_listed)
     }
 }
 
 /// Shows everything about one run, for `toll show`.
-pub fn summary(run: &Run, style: Style) -> Text {
+pub fn summary(run: &Run) -> Document {
     let prices = if run.analysis.prices.is_empty() {
-        Text::default()
+        Document::default()
     } else {
-        prices(run, &is_listed, style)
+        prices(run, &is_listed)
     };
-    Text::sections([prices, summary::of_run(run, style)])
-}
-
-/// Joins texts with an empty line between them.
-pub fn sections(texts: impl IntoIterator<Item = Text>) -> Text {
-    Text::sections(texts)
+    Document::sections([prices, summary::of_run(run)])
 }

@@ -1,7 +1,6 @@
 //! Verdicts of a run together with comparable runs.
 
-use toll_document::Style;
-use toll_document::text::{Column, Paint, Row, Text, heading, paragraph, table};
+use toll_document::{Column, Document, Paint, Row, heading, paragraph, table};
 
 use super::paint::paint;
 use crate::claim::model::{ClaimOverRuns, EValues, Outcome, OverRuns, Verdict};
@@ -11,12 +10,12 @@ use crate::words;
 
 /// One line for each claim that a run alone leaves open and comparable runs decide, then the
 /// runs that are not comparable. Empty if there are none of either.
-pub fn beside_a_run(run: &Run, over: &OverRuns, style: Style) -> Text {
+pub fn beside_a_run(run: &Run, over: &OverRuns) -> Document {
     let decided = pairs(run, over).filter(|(verdict, claim)| is_added(verdict, claim));
-    let mut text: Text = decided
+    let mut text: Document = decided
         .map(|(verdict, claim)| {
             let line = decided_line(verdict, claim);
-            paragraph(&line, 0, paint(claim.outcome), style)
+            paragraph(&line, 0, paint(claim.outcome))
         })
         .collect();
     let open = pairs(run, over).filter(|(verdict, claim)| {
@@ -30,9 +29,9 @@ pub fn beside_a_run(run: &Run, over: &OverRuns, style: Style) -> Text {
             words::runs(&over.runs),
             over.run
         );
-        text += paragraph(&line, 0, Paint::Plain, style);
+        text += paragraph(&line, 0, Paint::Plain);
     }
-    text + not_multiplied(over, style)
+    text + not_multiplied(over)
 }
 
 /// Counts the verdicts that comparable runs add to those of `runs`; `None` if they add none.
@@ -49,7 +48,7 @@ pub fn added<'a>(runs: impl IntoIterator<Item = (&'a Run, &'a OverRuns)>) -> Opt
 }
 
 /// Shows every claim of a run over all comparable runs.
-pub fn of_all(run: &Run, over: &OverRuns, style: Style) -> Text {
+pub fn of_all(run: &Run, over: &OverRuns) -> Document {
     let record = &run.stored.run;
     let title = format!("{}: {}", record.experiment, record.title);
     let this_run = words::runs(&[over.run]);
@@ -72,11 +71,11 @@ pub fn of_all(run: &Run, over: &OverRuns, style: Style) -> Text {
     if !without.is_empty() {
         counts.push_str(&format!(", {} without evidence", without.len()));
     }
-    let mut text = heading(&title, style) + table(&columns, &rows, style);
+    let mut text = heading(&title) + table(columns, rows);
     text.gap();
-    text += paragraph(&counts, 0, Paint::Bold, style);
-    text += not_multiplied(over, style);
-    text + paragraph(&promise(), 0, Paint::Dim, style)
+    text += paragraph(&counts, 0, Paint::Bold);
+    text += not_multiplied(over);
+    text + paragraph(&promise(), 0, Paint::Dim)
 }
 
 fn pairs<'a>(
@@ -179,17 +178,17 @@ fn needed(claim: &ClaimOverRuns) -> String {
     }
 }
 
-fn not_multiplied(over: &OverRuns, style: Style) -> Text {
+fn not_multiplied(over: &OverRuns) -> Document {
     let parts = over.excluded.iter().map(|one| {
         let count = words::plural(one.runs.len(), "run");
         format!("{count}, as {}", one.reason)
     });
     let parts: Vec<String> = parts.collect();
     if parts.is_empty() {
-        Text::default()
+        Document::default()
     } else {
         let line = format!("evidence not multiplied: {}", parts.join("; "));
-        paragraph(&line, 0, Paint::Dim, style)
+        paragraph(&line, 0, Paint::Dim)
     }
 }
 

@@ -1,7 +1,6 @@
 //! The summary of several runs, after the result of each.
 
-use toll_document::Style;
-use toll_document::text::{Paint, Text, paragraph};
+use toll_document::{Document, Paint, paragraph};
 
 use crate::claim::Run;
 use crate::claim::model::{Outcome, Verdict};
@@ -33,7 +32,7 @@ impl NotRun {
 
 /// Sums up several runs: counts of verdicts, reasons why claims could not be tested, and
 /// experiments that did not run.
-pub fn of_runs(runs: &[Run], not_run: &[NotRun], style: Style) -> Text {
+pub fn of_runs(runs: &[Run], not_run: &[NotRun]) -> Document {
     let verdicts = || runs.iter().flat_map(|run| &run.analysis.verdicts);
     let mut counts = words::counts(verdicts());
     let unstarted: usize = not_run.iter().map(|one| one.claims).sum();
@@ -41,14 +40,14 @@ pub fn of_runs(runs: &[Run], not_run: &[NotRun], style: Style) -> Text {
         counts.push_str(&format!(", {unstarted} not started (budget)"));
     }
     let of = words::plural(runs.len(), "run");
-    let mut text = paragraph(&format!("{of}: {counts}"), 0, Paint::Bold, style);
+    let mut text = paragraph(&format!("{of}: {counts}"), 0, Paint::Bold);
     let judged = runs.iter().filter(|run| run.is_judged()).count();
     let further = words::wrong_verdicts(judged).into_iter();
     for line in further.chain(untestable(verdicts())) {
-        text += paragraph(&line, 0, Paint::Plain, style);
+        text += paragraph(&line, 0, Paint::Plain);
     }
     for one in not_run {
-        text += paragraph(&one.sentence(), 0, Paint::Plain, style);
+        text += paragraph(&one.sentence(), 0, Paint::Plain);
     }
     text
 }

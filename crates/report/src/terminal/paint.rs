@@ -1,6 +1,6 @@
 //! The colours of verdicts and of relations.
 
-use toll_document::text::Paint;
+use toll_document::Paint;
 
 use crate::claim::model::{Outcome, Relation};
 

@@ -1,7 +1,6 @@
 //! A price list: what each row costs, by group.
 
-use toll_document::Style;
-use toll_document::text::{Column, Paint, Row, Text, heading, paragraph, table};
+use toll_document::{Column, Document, Paint, Row, heading, note, paragraph, table};
 
 use super::paint::paint_of_relation;
 use crate::claim::Run;
@@ -23,17 +22,17 @@ pub fn is_listed(price: &Price) -> bool {
 }
 
 /// Shows the selected lines of a price list.
-pub fn of_run(run: &Run, is_shown: IsShown, style: Style) -> Text {
+pub fn of_run(run: &Run, is_shown: IsShown) -> Document {
     let prices = listed(run, is_shown);
-    let mut text = head(run, style);
-    let columns = [
+    let mut text = head(run);
+    let columns = vec![
         Column::words("what"),
         Column::numbers("price"),
         Column::words("95 % interval"),
         Column::words("for each"),
     ];
-    text += grouped(&prices, &columns, style, row);
-    Text::sections([text, notes(run, style)])
+    text += grouped(&prices, columns, row);
+    Document::sections([text, notes(run)])
 }
 
 /// Compares a list with another one; the differences between the machines come first.
@@ -42,18 +41,17 @@ pub fn compared(
     other: &Run,
     differences: &[Difference],
     comparison: &RunComparison,
-    style: Style,
-) -> Text {
-    let mut text = heading("Prices of this machine against the other list", style);
+) -> Document {
+    let mut text = heading("Prices of this machine against the other list");
     for (name, run) in [("this", run), ("other", other)] {
         let line = format!("{name}: {}", when_and_where(run));
-        text += paragraph(&line, 0, Paint::Dim, style);
+        text += paragraph(&line, 0, Paint::Dim);
     }
     text.gap();
     let names = ["this list".to_owned(), "other list".to_owned()];
-    text += machines(&names, &[], differences, style);
+    text += machines(&names, &[], differences);
     text.gap();
-    let columns = [
+    let columns = vec![
         Column::words("what"),
         Column::numbers("this"),
         Column::numbers("other"),
@@ -61,17 +59,17 @@ pub fn compared(
     ];
     let prices = listed(run, &is_listed);
     let common = common_reason(comparison);
-    text += grouped(&prices, &columns, style, |price| {
+    text += grouped(&prices, columns, |price| {
         compared_row(price, other, comparison, common)
     });
     if let Some(why) = common {
-        text += paragraph(&format!("· all: {why}"), 0, Paint::Yellow, style);
+        text += note(&format!("all: {why}"), Paint::Yellow);
     }
-    let note = format!(
+    let remark = format!(
         "The intervals of all ratios hold simultaneously; {}.",
         words::margin_between_runs(comparison)
     );
-    text += paragraph(&note, 0, Paint::Dim, style);
+    text += paragraph(&remark, 0, Paint::Dim);
     text
 }
 
@@ -87,9 +85,9 @@ fn listed<'a>(run: &'a Run, is_shown: IsShown) -> Vec<&'a Price> {
     prices.filter(|price| is_shown(price)).collect()
 }
 
-fn head(run: &Run, style: Style) -> Text {
-    let mut text = heading(&run.stored.run.title, style);
-    text += paragraph(&when_and_where(run), 0, Paint::Dim, style);
+fn head(run: &Run) -> Document {
+    let mut text = heading(&run.stored.run.title);
+    text += paragraph(&when_and_where(run), 0, Paint::Dim);
     text.gap();
     text
 }
@@ -105,12 +103,7 @@ fn when_and_where(run: &Run) -> String {
 }
 
 /// Lays out all groups as one table, with their names between the rows, so that columns line up.
-fn grouped(
-    prices: &[&Price],
-    columns: &[Column],
-    style: Style,
-    row: impl Fn(&Price) -> Row,
-) -> Text {
+fn grouped(prices: &[&Price], columns: Vec<Column>, row: impl Fn(&Price) -> Row) -> Document {
     let mut rows: Vec<Row> = Vec::new();
     let mut before = None;
     for price in prices {
@@ -127,7 +120,7 @@ fn grouped(
         before = Some(&price.group);
         rows.push(row(price));
     }
-    table(columns, &rows, style)
+    table(columns, rows)
 }
 
 fn row(price: &Price) -> Row {
@@ -195,7 +188,7 @@ fn price_unit(price: Option<&Price>) -> String {
     price.map_or_else(String::new, |price| price.unit.clone())
 }
 
-fn notes(run: &Run, style: Style) -> Text {
+fn notes(run: &Run) -> Document {
     let mut notes = Vec::new();
     let blocks = run.analysis.blocks;
     if blocks < run.stored.experiment.run.min_blocks as usize {
@@ -208,8 +201,5 @@ fn notes(run: &Run, style: Style) -> Text {
         ));
     }
     notes.extend(run.analysis.warnings.iter().cloned());
-    let sentences = notes
-        .iter()
-        .map(|note| paragraph(&format!("· {note}"), 0, Paint::Yellow, style));
-    sentences.collect()
+    notes.iter().map(|one| note(one, Paint::Yellow)).collect()
 }

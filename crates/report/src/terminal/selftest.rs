@@ -1,7 +1,6 @@
 //! Results of a self-test.
 
-use toll_document::Style;
-use toll_document::text::{Column, Paint, Row, Text, heading, paragraph, table};
+use toll_document::{Column, Document, Paint, Row, heading, paragraph, table};
 
 use crate::claim::model::{Rate, SelftestArm, SelftestReport};
 use crate::format;
@@ -9,9 +8,9 @@ use crate::run::Machine;
 use crate::words;
 
 /// Shows the results of a self-test on a machine.
-pub fn of_report(report: &SelftestReport, machine: &Machine, style: Style) -> Text {
-    let mut text = heading("Self-test: comparisons whose answer is known", style);
-    let line = |text: &str, paint| paragraph(text, 0, paint, style);
+pub fn of_report(report: &SelftestReport, machine: &Machine) -> Document {
+    let mut text = heading("Self-test: comparisons whose answer is known");
+    let line = |text: &str, paint| paragraph(text, 0, paint);
     text += line(&words::machine_line(machine), Paint::Dim);
     if report.made < report.planned {
         let phrase = format!(
@@ -21,7 +20,7 @@ pub fn of_report(report: &SelftestReport, machine: &Machine, style: Style) -> Te
         text += line(&phrase, Paint::Yellow);
     }
     text.gap();
-    text += arms(report, style);
+    text += arms(report);
     text.gap();
     for sentence in sentences(report) {
         text += line(&sentence, Paint::Plain);
@@ -41,7 +40,7 @@ pub fn of_report(report: &SelftestReport, machine: &Machine, style: Style) -> Te
     text
 }
 
-fn arms(report: &SelftestReport, style: Style) -> Text {
+fn arms(report: &SelftestReport) -> Document {
     let titles = [
         Column::words("second work"),
         Column::numbers("compared"),
@@ -52,7 +51,7 @@ fn arms(report: &SelftestReport, style: Style) -> Text {
         Column::numbers("blocks"),
     ];
     let rows: Vec<Row> = report.arms.iter().map(row).collect();
-    table(&titles, &rows, style)
+    table(titles, rows)
 }
 
 fn row(arm: &SelftestArm) -> Row {
@@ -111,6 +110,8 @@ fn sentences(report: &SelftestReport) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use toll_document::Style;
+
     use super::*;
 
     fn rate(count: usize, of: usize) -> Rate {
@@ -147,7 +148,7 @@ mod tests {
 
     fn text(report: &SelftestReport, width: usize) -> String {
         let style = Style::new(false, width, true);
-        of_report(report, &Machine::default(), style).show(style)
+        of_report(report, &Machine::default()).show(style)
     }
 
     #[test]
@@ -175,7 +176,7 @@ mod tests {
     #[test]
     fn the_screen_keeps_every_byte() {
         let colored = Style::new(true, 80, true);
-        let shown = of_report(&report(), &Machine::default(), colored).show(colored);
+        let shown = of_report(&report(), &Machine::default()).show(colored);
         insta::assert_snapshot!(format!("{shown}\n{}", text(&report(), 120)));
     }
 

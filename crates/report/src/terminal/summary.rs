@@ -1,8 +1,7 @@
 //! One run: first the answer to its question, then the data behind it.
 
 use toll_core::run::RunStatus;
-use toll_document::Style;
-use toll_document::text::{Column, Paint, Row, Text, heading, paragraph, table, widths};
+use toll_document::{Column, Document, Paint, Row, Table, heading, note, paragraph, table};
 
 use super::paint::paint_of_relation;
 use super::{explanation, verdicts};
@@ -16,79 +15,74 @@ use crate::plots::small;
 use crate::words;
 
 /// Shows everything about a run.
-pub fn of_run(reported: &Run, style: Style) -> Text {
+pub fn of_run(reported: &Run) -> Document {
     let analysis = &reported.analysis;
-    let mut sections = explanations(analysis, style);
+    let mut sections = explanations(analysis);
     sections.push(if analysis.verdicts.is_empty() {
-        compared(reported, style)
+        compared(reported)
     } else {
-        verdicts::of_run(reported, true, style)
+        verdicts::of_run(reported, true)
     });
-    sections.push(checks(analysis, style));
-    sections.extend(advice_and_plot(reported, style));
-    sections.push(section("Derived", derived(analysis, style), style));
-    sections.push(section("Steps", steps(analysis, style), style));
+    sections.push(checks(analysis));
+    sections.extend(advice_and_plot(reported));
+    sections.push(section("Derived", derived(analysis)));
+    sections.push(section("Steps", steps(analysis)));
     if !analysis.verdicts.is_empty() {
-        sections.push(section("Treatments", treatments(reported, style), style));
+        sections.push(section("Treatments", treatments(reported)));
     }
-    sections.push(section("Noise", noise(analysis, style), style));
-    sections.push(section(
-        "Disturbances",
-        disturbances(analysis, style),
-        style,
-    ));
-    sections.push(caveats(analysis, true, style));
-    sections.push(section("This run", origin(reported, style), style));
-    Text::sections(sections)
+    sections.push(section("Noise", noise(analysis)));
+    sections.push(section("Disturbances", disturbances(analysis)));
+    sections.push(caveats(analysis, true));
+    sections.push(section("This run", origin(reported)));
+    Document::sections(sections)
 }
 
 /// Shows the answer to a run's question; `is_quiet` leaves out notes that always apply.
-pub fn result(reported: &Run, is_quiet: bool, style: Style) -> Text {
+pub fn result(reported: &Run, is_quiet: bool) -> Document {
     let analysis = &reported.analysis;
-    let mut sections = explanations(analysis, style);
-    sections.extend([answer(reported, style), checks(analysis, style)]);
-    sections.extend(advice_and_plot(reported, style));
+    let mut sections = explanations(analysis);
+    sections.extend([answer(reported), checks(analysis)]);
+    sections.extend(advice_and_plot(reported));
     if analysis.verdicts.is_empty() {
-        sections.push(section("Noise", noise(analysis, style), style));
+        sections.push(section("Noise", noise(analysis)));
     }
-    sections.push(caveats(analysis, !is_quiet, style));
-    Text::sections(sections)
+    sections.push(caveats(analysis, !is_quiet));
+    Document::sections(sections)
 }
 
 /// The verdicts, or the comparison of a run that has no claims.
-pub fn answer(reported: &Run, style: Style) -> Text {
+pub fn answer(reported: &Run) -> Document {
     if reported.analysis.verdicts.is_empty() {
-        compared(reported, style)
+        compared(reported)
     } else {
-        verdicts::of_run(reported, false, style)
+        verdicts::of_run(reported, false)
     }
 }
 
-fn explanations(analysis: &Analysis, style: Style) -> Vec<Text> {
+fn explanations(analysis: &Analysis) -> Vec<Document> {
     let explanations = analysis.explanations.iter();
-    explanations.map(|one| explanation(one, style)).collect()
+    explanations.map(explanation).collect()
 }
 
-fn checks(analysis: &Analysis, style: Style) -> Text {
-    let body = verdicts::checks(&analysis.checks, style);
-    section("Checks of the machine and the instrument", body, style)
+fn checks(analysis: &Analysis) -> Document {
+    let body = verdicts::checks(&analysis.checks);
+    section("Checks of the machine and the instrument", body)
 }
 
-fn compared(reported: &Run, style: Style) -> Text {
+fn compared(reported: &Run) -> Document {
     let run = &reported.stored.run;
-    let mut text = heading(&run.title, style);
-    text += treatments(reported, style);
+    let mut text = heading(&run.title);
+    text += treatments(reported);
     text
 }
 
-fn advice_and_plot(reported: &Run, style: Style) -> [Text; 2] {
-    let advice = section("What to do", advice_lines(reported, style), style);
-    let plot = small_plot(reported, style).map(|plot| Text::drawn(plot.trim_end()));
-    [advice, plot.unwrap_or_default()]
+fn advice_and_plot(reported: &Run) -> [Document; 2] {
+    let advice = section("What to do", advice_lines(reported));
+    [advice, small::of_run(&reported.analysis)]
 }
 
-fn advice_lines(run: &Run, style: Style) -> Text {
-    let mut text = Text::default();
+fn advice_lines(run: &Run) -> Document {
+    let mut text = Document::default();
     for (index, advice) in run.analysis.advice.iter().enumerate() {
         let topic = if advice.decided {
             advice.topic.clone()
@@ -98,35 +92,26 @@ fn advice_lines(run: &Run, style: Style) -> Text {
         if index > 0 {
             text.gap();
         }
-        text += paragraph(&topic, 0, Paint::Dim, style);
-        text += paragraph(&advice.text, 2, Paint::Bold, style);
+        text += paragraph(&topic, 0, Paint::Dim);
+        text += paragraph(&advice.text, 2, Paint::Bold);
         for evidence in &advice.evidence {
-            text += paragraph(&format!("· {evidence}"), 4, Paint::Plain, style);
+            text += paragraph(&format!("· {evidence}"), 4, Paint::Plain);
         }
     }
     text
 }
 
-/// The first curve of a run, or its claims, as a plot of characters; `None` if
-/// there is nothing to draw or no room, or if the terminal is limited to ASCII.
-pub fn small_plot(run: &Run, style: Style) -> Option<String> {
-    if !style.unicode {
-        return None;
-    }
-    small::draw(&run.analysis, style.width, style.color)
-}
-
 /// A section with a heading; nothing if the body is empty.
-fn section(title: &str, body: Text, style: Style) -> Text {
+fn section(title: &str, body: Document) -> Document {
     if body.is_empty() {
         body
     } else {
-        heading(title, style) + body
+        heading(title) + body
     }
 }
 
 /// Where, when and how the run was made.
-fn origin(reported: &Run, style: Style) -> Text {
+fn origin(reported: &Run) -> Document {
     let run = &reported.stored.run;
     let origin = if run.imported { ", imported" } else { "" };
     let status = match run.status {
@@ -155,24 +140,24 @@ fn origin(reported: &Run, style: Style) -> Text {
     lines.retain(|line| !line.is_empty());
     lines
         .iter()
-        .map(|line| paragraph(line, 0, Paint::Dim, style))
+        .map(|line| paragraph(line, 0, Paint::Dim))
         .collect()
 }
 
 /// The treatments by the run's metrics, compared with the reference.
-fn treatments(reported: &Run, style: Style) -> Text {
+fn treatments(reported: &Run) -> Document {
     let table = comparison::table(reported);
-    comparison_table(&table, style)
+    comparison_table(&table)
 }
 
-fn comparison_table(compared: &ComparisonTable, style: Style) -> Text {
+fn comparison_table(compared: &ComparisonTable) -> Document {
     if compared.rows.is_empty() && !compared.is_list {
-        return paragraph("No treatments.", 0, Paint::Plain, style);
+        return paragraph("No treatments.", 0, Paint::Plain);
     }
     let (first, others) = compared.columns.split_first().expect("a column of labels");
     let mut columns = vec![Column::words(first)];
     columns.extend(others.iter().map(|title| Column::numbers(title)));
-    let mut rows: Vec<Row> = compared
+    let rows = compared
         .rows
         .iter()
         .map(|one| {
@@ -188,36 +173,31 @@ fn comparison_table(compared: &ComparisonTable, style: Style) -> Text {
             row
         })
         .collect();
-    // If the table is too wide, metrics that the user did not name give way, the last first.
-    let named = columns.len() - compared.unnamed_columns;
-    while columns.len() > named && widths(&columns, &rows, style).is_none() {
-        columns.pop();
-        rows.iter_mut()
-            .for_each(|row| row.cells.truncate(columns.len()));
-    }
-    let sentence = compared.sentence.iter();
-    let sentence: Text = sentence
-        .map(|text| paragraph(text, 0, Paint::Bold, style))
-        .collect();
-    let table = if rows.is_empty() {
-        Text::default()
-    } else {
-        table(&columns, &rows, style)
+    let table = Table {
+        columns,
+        rows,
+        optional: compared.unnamed_columns,
     };
-    let notes = compared.footnotes.iter();
-    let notes: Text = notes
-        .map(|note| paragraph(note, 0, Paint::Dim, style))
-        .collect();
-    if compared.is_list {
-        Text::sections([sentence, table, notes])
+    let table = if compared.rows.is_empty() {
+        Document::default()
     } else {
-        Text::sections([table + notes, sentence])
+        table.into()
+    };
+    let lines = |lines: &[String], paint| -> Document {
+        lines.iter().map(|line| paragraph(line, 0, paint)).collect()
+    };
+    let sentence = lines(compared.sentence.as_slice(), Paint::Bold);
+    let notes = lines(&compared.footnotes, Paint::Dim);
+    if compared.is_list {
+        Document::sections([sentence, table, notes])
+    } else {
+        Document::sections([table + notes, sentence])
     }
 }
 
-fn noise(analysis: &Analysis, style: Style) -> Text {
+fn noise(analysis: &Analysis) -> Document {
     if analysis.twins.is_empty() {
-        return Text::default();
+        return Document::default();
     }
     let columns = [
         Column::words("A/A twin"),
@@ -235,12 +215,12 @@ fn noise(analysis: &Analysis, style: Style) -> Text {
             ])
         })
         .collect();
-    table(&columns, &rows, style)
+    table(columns, rows)
 }
 
-fn derived(analysis: &Analysis, style: Style) -> Text {
+fn derived(analysis: &Analysis) -> Document {
     if analysis.derived.is_empty() {
-        return Text::default();
+        return Document::default();
     }
     let columns = [Column::words("quantity"), Column::numbers("value")];
     let rows: Vec<Row> = analysis
@@ -260,17 +240,19 @@ fn derived(analysis: &Analysis, style: Style) -> Text {
             row
         })
         .collect();
-    table(&columns, &rows, style)
+    table(columns, rows)
 }
 
-fn steps(analysis: &Analysis, style: Style) -> Text {
-    let columns = [
-        Column::words("step"),
-        Column::numbers("where"),
-        Column::numbers("before"),
-        Column::numbers("after"),
-        Column::numbers("rise"),
-    ];
+fn steps(analysis: &Analysis) -> Document {
+    let columns = || {
+        [
+            Column::words("step"),
+            Column::numbers("where"),
+            Column::numbers("before"),
+            Column::numbers("after"),
+            Column::numbers("rise"),
+        ]
+    };
     let tables = analysis.staircases.iter().map(|staircase| {
         let row = |step: &Step| {
             let mut row = Row::new(vec![
@@ -286,14 +268,14 @@ fn steps(analysis: &Analysis, style: Style) -> Text {
         };
         let rows: Vec<Row> = staircase.steps.iter().map(row).collect();
         let title = words::staircase(staircase);
-        paragraph(&title, 0, Paint::Dim, style) + table(&columns, &rows, style)
+        paragraph(&title, 0, Paint::Dim) + table(columns(), rows)
     });
-    Text::sections(tables)
+    Document::sections(tables)
 }
 
-fn disturbances(analysis: &Analysis, style: Style) -> Text {
+fn disturbances(analysis: &Analysis) -> Document {
     if analysis.disturbances.is_empty() {
-        return Text::default();
+        return Document::default();
     }
     let columns = [
         Column::words("disturbance"),
@@ -319,21 +301,20 @@ fn disturbances(analysis: &Analysis, style: Style) -> Text {
             row
         })
         .collect();
-    table(&columns, &rows, style)
+    table(columns, rows)
 }
 
 /// The warnings, and with `has_notes` also the notes that always apply.
-fn caveats(analysis: &Analysis, has_notes: bool, style: Style) -> Text {
-    let line = |text: &String, paint| paragraph(&format!("· {text}"), 0, paint, style);
-    let warnings = analysis.warnings.iter().map(|one| line(one, Paint::Yellow));
+fn caveats(analysis: &Analysis, has_notes: bool) -> Document {
+    let warnings = analysis.warnings.iter().map(|one| note(one, Paint::Yellow));
     let notes = analysis.notes.iter().filter(|_| has_notes);
-    let body: Text = warnings
-        .chain(notes.map(|one| line(one, Paint::Dim)))
+    let body: Document = warnings
+        .chain(notes.map(|one| note(one, Paint::Dim)))
         .collect();
     let title = if analysis.warnings.is_empty() {
         "Notes"
     } else {
         "Warnings"
     };
-    section(title, body, style)
+    section(title, body)
 }

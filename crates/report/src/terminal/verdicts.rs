@@ -1,7 +1,6 @@
 //! The verdict table.
 
-use toll_document::Style;
-use toll_document::text::{Column, Paint, Row, Text, heading, paragraph, table};
+use toll_document::{Column, Document, Paint, Row, heading, paragraph, table};
 
 use super::paint::paint;
 use crate::claim::Run;
@@ -12,7 +11,7 @@ use crate::words;
 
 /// The verdicts as a table. `is_full` adds the other metrics in which the two sides
 /// of each claim on time differ.
-pub fn of_run(reported: &Run, is_full: bool, style: Style) -> Text {
+pub fn of_run(reported: &Run, is_full: bool) -> Document {
     let (run, analysis) = (&reported.stored.run, &reported.analysis);
     let describe = |one: &Verdict| {
         let metrics = one.explanatory_metrics.as_ref().filter(|_| is_full);
@@ -20,29 +19,28 @@ pub fn of_run(reported: &Run, is_full: bool, style: Style) -> Text {
         (Some(one.text.clone()), with_it)
     };
     let title = format!("{}: {}", run.experiment, run.title);
-    let mut text =
-        heading(&title, style) + judged(&analysis.verdicts, "claim", words::state, describe, style);
+    let mut text = heading(&title) + judged(&analysis.verdicts, "claim", words::state, describe);
     let summary = format!(
         "{}; {}, run {}",
         words::counts(&analysis.verdicts),
         words::plural(analysis.blocks, "block"),
         run.id
     );
-    text += paragraph(&summary, 0, Paint::Bold, style);
-    text + paragraph(&words::promise(), 0, Paint::Dim, style)
+    text += paragraph(&summary, 0, Paint::Bold);
+    text + paragraph(&words::promise(), 0, Paint::Dim)
 }
 
 /// The checks as a table; empty if there are none. Only failed and undecided checks have a text.
-pub fn checks(checks: &[Verdict], style: Style) -> Text {
+pub fn checks(checks: &[Verdict]) -> Document {
     if checks.is_empty() {
-        return Text::default();
+        return Document::default();
     }
     let describe = |one: &Verdict| {
         let is_open = matches!(one.outcome, Outcome::Refuted | Outcome::Undecided);
         (is_open.then(|| one.text.clone()), None)
     };
-    let text = judged(checks, "check", words::check_state, describe, style);
-    text + paragraph(&words::check_counts(checks), 0, Paint::Bold, style)
+    let text = judged(checks, "check", words::check_state, describe);
+    text + paragraph(&words::check_counts(checks), 0, Paint::Bold)
 }
 
 /// A table of claims or of checks. `told` returns a row's text and its explanatory
@@ -52,8 +50,7 @@ fn judged(
     what: &str,
     state: fn(&Verdict) -> String,
     describe: impl Fn(&Verdict) -> (Option<String>, Option<String>),
-    style: Style,
-) -> Text {
+) -> Document {
     let columns = [
         Column::words(what),
         Column::numbers("published"),
@@ -88,10 +85,10 @@ fn judged(
             .extend(with_it.map(|with_it| format!("metrics: {with_it}")));
         row
     });
-    let mut text = table(&columns, &rows.collect::<Vec<_>>(), style);
+    let mut text = table(columns, rows);
     text.gap();
     for note in footnotes.lines() {
-        text += paragraph(&note, 0, Paint::Dim, style);
+        text += paragraph(&note, 0, Paint::Dim);
     }
     text
 }

@@ -1,7 +1,6 @@
 //! Why one treatment takes longer than another.
 
-use toll_document::Style;
-use toll_document::text::{Column, Paint, Row, Text, paragraph, table};
+use toll_document::{Column, Document, Paint, Row, note, paragraph, table};
 
 use crate::claim::metric_words;
 use crate::claim::model::{Estimate, Explanation};
@@ -9,8 +8,8 @@ use crate::explained;
 use crate::format;
 
 /// Shows an explanation: one sentence, then the rows that it rests on.
-pub fn of_explanation(one: &Explanation, style: Style) -> Text {
-    let mut text = paragraph(&explained::sentence(one), 0, Paint::Bold, style);
+pub fn of_explanation(one: &Explanation) -> Document {
+    let mut text = paragraph(&explained::sentence(one), 0, Paint::Bold);
     let columns = [
         Column::words("of the difference"),
         Column::numbers("share"),
@@ -34,17 +33,17 @@ pub fn of_explanation(one: &Explanation, style: Style) -> Text {
     let mut last = Row::new(cells);
     last.paint = Paint::Dim;
     rows.push(last);
-    text += table(&columns, &rows, style);
+    text += table(columns, rows);
     if !one.entries.is_empty() {
         text.gap();
-        text += entries(one, style);
+        text += entries(one);
     }
     if !one.counts.is_empty() {
         text.gap();
-        text += counts(one, style);
+        text += counts(one);
     }
-    for note in explained::notes(one) {
-        text += paragraph(&format!("· {note}"), 0, Paint::Dim, style);
+    for remark in explained::notes(one) {
+        text += note(&remark, Paint::Dim);
     }
     text
 }
@@ -58,7 +57,7 @@ fn difference_cells(name: &str, share: Option<&Estimate>, difference_ns: &Estima
     ]
 }
 
-fn entries(one: &Explanation, style: Style) -> Text {
+fn entries(one: &Explanation) -> Document {
     let columns = [
         Column::words("time in, callees included"),
         Column::numbers("share"),
@@ -70,10 +69,10 @@ fn entries(one: &Explanation, style: Style) -> Text {
         .map(|row| difference_cells(&row.name, row.share.as_ref(), &row.difference_ns))
         .map(Row::new)
         .collect();
-    table(&columns, &rows, style)
+    table(columns, rows)
 }
 
-fn counts(one: &Explanation, style: Style) -> Text {
+fn counts(one: &Explanation) -> Document {
     let columns = [
         Column::words("counted in an iteration"),
         Column::numbers("slower"),
@@ -93,5 +92,5 @@ fn counts(one: &Explanation, style: Style) -> Text {
             ])
         })
         .collect();
-    table(&columns, &rows, style)
+    table(columns, rows)
 }

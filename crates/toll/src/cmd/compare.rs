@@ -107,7 +107,7 @@ pub(super) fn run(arguments: &CompareArguments, store: &Path) -> anyhow::Result<
             comparisons: &comparisons,
         })?;
     } else {
-        let text = compare(&sides, &work, &differences, &pairs, output::style());
+        let text = compare(&sides, &work, &differences, &pairs);
         output::result(&text)?;
     }
     let analyses = later.iter().flat_map(Side::runs).map(|run| &run.analysis);

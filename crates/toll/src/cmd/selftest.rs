@@ -144,6 +144,6 @@ fn print(arguments: &SelftestArguments, report: &SelftestReport) -> anyhow::Resu
             report,
         })
     } else {
-        output::result(&terminal::selftest(report, &machine, output::style()))
+        output::result(&terminal::selftest(report, &machine))
     }
 }

@@ -60,7 +60,7 @@ pub(super) fn run(arguments: &ShowArguments, store: &Path) -> anyhow::Result<Exi
         if arguments.json {
             output::write_aside(None, &text.show(output::error_style()))?
         } else {
-            output::further_result(text.clone())?
+            output::further_result(text)?
         }
     }
     gate.judge(&[&run.analysis], &compared.ratios)?;
@@ -90,7 +90,7 @@ fn show(arguments: &ShowArguments, store: &Store, run: &Run) -> anyhow::Result<(
         if arguments.json {
             output::json(&over)?
         } else {
-            output::result(&terminal::over_runs(run, &over, output::style()))?
+            output::result(&terminal::over_runs(run, &over))?
         }
     } else if arguments.kernel_log {
         if run.stored.boots.is_empty() {
@@ -103,7 +103,7 @@ fn show(arguments: &ShowArguments, store: &Store, run: &Run) -> anyhow::Result<(
     } else if arguments.json {
         output::json(&RunDocument::new(run.stored.clone(), run.analysis.clone()))?;
     } else {
-        output::result(&terminal::summary(run, output::style()))?;
+        output::result(&terminal::summary(run))?;
     }
     Ok(())
 }

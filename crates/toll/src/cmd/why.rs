@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::Args;
+use toll_document::Document;
 use toll_driver::stores;
 use toll_driver::{WorkDirectories, most_different, profile, trees_of};
 use toll_driver::{consent, measuring_lock};
@@ -97,11 +98,8 @@ fn show(arguments: &WhyArguments, run: &Run, shown: &[usize]) -> anyhow::Result<
     if arguments.json {
         output::json(&serde_json::json!({ "run": run.stored.run.id, "explanations": explanations }))
     } else {
-        let style = output::style();
-        let texts = explanations
-            .into_iter()
-            .map(|one| terminal::explanation(one, style));
-        output::result(&terminal::sections(texts))
+        let texts = explanations.into_iter().map(terminal::explanation);
+        output::result(&Document::sections(texts))
     }
 }
 

@@ -172,11 +172,10 @@ fn show(arguments: &DevicesArguments, report: &Report) -> anyhow::Result<()> {
         None if !arguments.json => (None, "\n"),
         to => (to, ""),
     };
-    let style = output::style_aside(to);
     let text = if arguments.json {
         output::json_text(report)? + "\n"
     } else {
-        show::devices(report, style).show(style)
+        show::devices(report).show(output::style_aside(to))
     };
     output::write_aside(to, &format!("{gap}{text}"))
 }

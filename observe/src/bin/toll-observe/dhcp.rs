@@ -64,7 +64,7 @@ pub(super) fn run(arguments: &DhcpArguments) -> anyhow::Result<ExitCode> {
     if arguments.json {
         output::json(&report)?
     } else {
-        output::result(&show::dhcp(&report, &shown, output::style()))?
+        output::result(&show::dhcp(&report, &shown))?
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -48,7 +48,7 @@ pub(super) fn run(arguments: &InterfaceArguments) -> anyhow::Result<ExitCode> {
     if arguments.json {
         output::json(&report)?
     } else {
-        output::result(&show::interfaces(&report, output::style()))?
+        output::result(&show::interfaces(&report))?
     }
     Ok(ExitCode::SUCCESS)
 }

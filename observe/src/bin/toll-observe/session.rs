@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
-use toll_document::sanitize::sanitize;
+use toll_document::sanitize;
 use toll_observe::session::{COLUMNS_MAX, LINES_MAX, Settings, Shown, Timing, clean};
 use toll_system::{Failure, output};
 

@@ -3,7 +3,7 @@
 use clap::Args;
 use serde::Serialize;
 use toll_core::format;
-use toll_document::text::columns;
+use toll_document::columns;
 use toll_host::environment::kernel::{KernelState, ListedKernel, find, list, names};
 use toll_system::output;
 

@@ -246,11 +246,10 @@ fn show(arguments: &PricesArguments, run: &Run, other: Option<&Run>) -> anyhow::
     if is_document(&arguments.csv) || is_document(&arguments.html) {
         return Ok(());
     }
-    let style = output::style();
     output::result(&match &compared {
-        None => terminal::prices(run, &is_shown, style),
+        None => terminal::prices(run, &is_shown),
         Some((other, differences, comparison)) => {
-            terminal::prices_compared(run, other, differences, comparison, style)
+            terminal::prices_compared(run, other, differences, comparison)
         }
     })
 }

@@ -17,11 +17,14 @@ pub fn everywhere(stored: &StoredRun, rng: &mut Rng) {
         width: 20 + rng.below(100),
         unicode: rng.below(4) > 0,
     };
-    let _ = terminal::summary(&run, style);
-    let _ = terminal::result(&run, rng.below(2) == 0, style);
-    let _ = terminal::overview(std::slice::from_ref(&run), &[], style);
-    let _ = terminal::small_plot(&run, style);
-    let _ = terminal::kernel_logs(&stored.boots);
+    for document in [
+        terminal::summary(&run),
+        terminal::result(&run, rng.below(2) == 0),
+        terminal::overview(std::slice::from_ref(&run), &[]),
+        terminal::kernel_logs(&stored.boots),
+    ] {
+        document.show(style);
+    }
     csv::csv(stored);
     for markup in [Markup::Markdown, Markup::AsciiDoc, Markup::Org] {
         let _ = document::document(&run, markup);

@@ -1,57 +1,54 @@
 //! Shows which processes hold which devices.
 
 use toll_core::format;
-use toll_document::Style;
-use toll_document::text::{Column, Paint, Row, Text, heading, paragraph, table};
+use toll_document::{Column, Document, Paint, Row, heading, note, paragraph, table};
 use toll_observe::devices::{Access, By, Ended, Held, Hold, Process, Report, totals};
 
 /// Most processes that are named among those that could not be inspected.
 const UNSEEN_MAX: usize = 8;
 
 /// Returns the report for a terminal: which processes hold which devices.
-pub fn of_report(report: &Report, style: Style) -> Text {
-    let mut text = Text::default();
+pub fn of_report(report: &Report) -> Document {
+    let mut text = Document::default();
     if let Some(command) = &report.command {
-        text += heading(&format!("devices: {}", command.join(" ")), style);
+        text += heading(&format!("devices: {}", command.join(" ")));
         let ended = match report.ended {
             Some(Ended::Status(status)) => format!("ended with status {status}"),
             Some(Ended::Signal(signal)) => format!("ended by signal {signal}"),
             None => "has not ended".into(),
         };
-        text += paragraph(&ended, 0, Paint::Plain, style);
+        text += paragraph(&ended, 0, Paint::Plain);
         text.gap();
     }
     for process in &report.processes {
-        text += self::process(process, style);
+        text += self::process(process);
         text.gap();
     }
     if report.processes.len() > 1 {
-        text += together(report, style);
+        text += together(report);
         text.gap();
     }
-    text += counted(report, style);
-    for note in &report.notes {
-        text += paragraph(&format!("· {note}"), 0, Paint::Yellow, style);
-    }
-    text
+    text += counted(report);
+    let notes = report.notes.iter();
+    text + notes.map(|one| note(one, Paint::Yellow)).collect()
 }
 
-fn process(process: &Process, style: Style) -> Text {
+fn process(process: &Process) -> Document {
     let name = match process.name.as_str() {
         "" => "a process without a name",
         name => name,
     };
-    let mut text = paragraph(&format!("{name} ({})", process.pid), 0, Paint::Bold, style);
+    let mut text = paragraph(&format!("{name} ({})", process.pid), 0, Paint::Bold);
     if process.has_other_mounts {
-        let note =
+        let remark =
             "it sees different file systems than toll does, so its paths may lead to other files";
-        text += paragraph(note, 2, Paint::Dim, style);
+        text += paragraph(remark, 2, Paint::Dim);
     }
     for held in &process.devices {
         let line = format!("{}: {}", path(held), held.kind);
-        text += paragraph(&line, 2, Paint::Plain, style);
+        text += paragraph(&line, 2, Paint::Plain);
         let holds: Vec<String> = held.holds.iter().map(hold).collect();
-        text += paragraph(&holds.join("; "), 4, Paint::Dim, style);
+        text += paragraph(&holds.join("; "), 4, Paint::Dim);
     }
     text
 }
@@ -110,26 +107,26 @@ fn ranges(numbers: &[u32]) -> String {
 }
 
 /// Lists each kind of device with the number of times it is held.
-fn together(report: &Report, style: Style) -> Text {
+fn together(report: &Report) -> Document {
     let mut totals: Vec<(&str, u64)> = totals(&report.processes).into_iter().collect();
     totals.sort_by_key(|(kind, count)| (std::cmp::Reverse(*count), *kind));
     let columns = [Column::numbers("held"), Column::words("device")];
     let row = |(kind, count): &(&str, u64)| {
         Row::new(vec![format::count(*count as f64), (*kind).to_owned()])
     };
-    table(&columns, &totals.iter().map(row).collect::<Vec<_>>(), style)
+    table(columns, totals.iter().map(row))
 }
 
 /// Says how many processes were inspected and how many could not be. Otherwise a reader
 /// would assume that there were no others.
-fn counted(report: &Report, style: Style) -> Text {
+fn counted(report: &Report) -> Document {
     let holding = report.processes.len();
     let line = match report.processes_seen {
         1 if holding == 1 => "1 process was inspected".into(),
         1 => "1 process was inspected; it holds no device".into(),
         seen => format!("{holding} of {seen} inspected processes hold devices"),
     };
-    let mut text = paragraph(&line, 0, Paint::Plain, style);
+    let mut text = paragraph(&line, 0, Paint::Plain);
     if report.unseen.is_empty() {
         return text;
     }
@@ -145,7 +142,7 @@ fn counted(report: &Report, style: Style) -> Text {
         report.unseen.len(),
         named.join(", ")
     );
-    text += paragraph(&line, 0, Paint::Yellow, style);
+    text += paragraph(&line, 0, Paint::Yellow);
     text
 }
 

@@ -3,9 +3,7 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use toll_document::Style;
-use toll_document::plural;
-use toll_document::text::{Paint, Text, heading, paragraph};
+use toll_document::{Document, Paint, heading, note, paragraph, plural};
 use toll_observe::dhcp::{Checksum, Event, Exchange, Lease, LeaseEnd, Message, Report, duration};
 
 /// Codes of options whose content is already in the line of a message.
@@ -13,8 +11,8 @@ const SAID: [u8; 2] = [53, 255];
 
 /// Returns the report for a terminal on the leases in a capture. `of` is the capture's
 /// name.
-pub fn of_report(report: &Report, of: &str, style: Style) -> Text {
-    let mut text = heading(&format!("dhcp: {of}"), style);
+pub fn of_report(report: &Report, of: &str) -> Document {
+    let mut text = heading(&format!("dhcp: {of}"));
     let begin = report
         .begin_ns
         .and_then(|ns| Timestamp::from_nanosecond(ns.into()).ok());
@@ -26,41 +24,39 @@ pub fn of_report(report: &Report, of: &str, style: Style) -> Text {
         plural(report.exchanges.len(), "exchange"),
         begin.unwrap_or_default()
     );
-    text += paragraph(&line, 0, Paint::Plain, style);
+    text += paragraph(&line, 0, Paint::Plain);
     for exchange in &report.exchanges {
         text.gap();
-        text += self::exchange(exchange, style);
+        text += self::exchange(exchange);
     }
     if !report.leases.is_empty() {
         text.gap();
-        text += heading("Leases", style);
+        text += heading("Leases");
         for lease in &report.leases {
-            text += paragraph(&self::lease(lease), 0, Paint::Plain, style);
+            text += paragraph(&self::lease(lease), 0, Paint::Plain);
         }
     }
     if !report.answers.is_empty() {
         text.gap();
-        text += heading("Questions", style);
+        text += heading("Questions");
     }
     for answer in &report.answers {
-        text += paragraph(answer.question, 0, Paint::Bold, style);
-        text += paragraph(&answer.answer, 2, Paint::Plain, style);
+        text += paragraph(answer.question, 0, Paint::Bold);
+        text += paragraph(&answer.answer, 2, Paint::Plain);
     }
     if !report.problems.is_empty() {
         text.gap();
-        text += heading("Wrong packets", style);
+        text += heading("Wrong packets");
     }
     for problem in &report.problems {
         let line = format!("packet {}: {}", problem.packet, problem.reason);
-        text += paragraph(&line, 0, Paint::Red, style);
+        text += paragraph(&line, 0, Paint::Red);
     }
-    for note in &report.notes {
-        text += paragraph(&format!("· {note}"), 0, Paint::Yellow, style);
-    }
-    text
+    let notes = report.notes.iter();
+    text + notes.map(|one| note(one, Paint::Yellow)).collect()
 }
 
-fn exchange(exchange: &Exchange, style: Style) -> Text {
+fn exchange(exchange: &Exchange) -> Document {
     let mut about = vec![format!("number {}", exchange.xid)];
     let known = [
         ("host name", &exchange.host_name),
@@ -71,23 +67,18 @@ fn exchange(exchange: &Exchange, style: Style) -> Text {
         about.extend(value.as_ref().map(|value| format!("{name} {value}")));
     }
     let title = format!("client {}", exchange.client);
-    let mut text = heading(&title, style);
-    text += paragraph(&about.join(", "), 0, Paint::Dim, style);
+    let mut text = heading(&title);
+    text += paragraph(&about.join(", "), 0, Paint::Dim);
     let mut shown = BTreeSet::new();
     for event in &exchange.messages {
         let is_new = event.repeats.is_none() && shown.insert((&event.kind, event.if_lost));
-        text += message(event, is_new, style);
+        text += message(event, is_new);
     }
-    let outcome = format!("{} {}", arrow(style), exchange.outcome);
-    text += paragraph(&outcome, 0, Paint::Green, style);
-    text
+    let outcome = format!("→ {}", exchange.outcome);
+    text + paragraph(&outcome, 0, Paint::Green)
 }
 
-fn arrow(style: Style) -> &'static str {
-    if style.unicode { "→" } else { "=>" }
-}
-
-fn message(event: &Event, is_new: bool, style: Style) -> Text {
+fn message(event: &Event, is_new: bool) -> Document {
     let since = match event.since_begin_ns {
         Some(since) => format!("{:+.6} s", since as f64 / 1e9),
         None => "without a time".into(),
@@ -96,8 +87,8 @@ fn message(event: &Event, is_new: bool, style: Style) -> Text {
         "{since}  packet {}  {}: {}",
         event.packet, event.kind, event.summary
     );
-    let mut text = paragraph(&line, 0, Paint::Bold, style);
-    text += paragraph(&way(event), 4, Paint::Plain, style);
+    let mut text = paragraph(&line, 0, Paint::Bold);
+    text += paragraph(&way(event), 4, Paint::Plain);
     if let Some(repeat) = event.repeats {
         let why = if repeat.is_sent_again {
             "sent again: the same as packet"
@@ -105,12 +96,12 @@ fn message(event: &Event, is_new: bool, style: Style) -> Text {
             "duplicated by the network or the capture: the same as packet"
         };
         let line = format!("{why} {}", repeat.packet);
-        text += paragraph(&line, 4, Paint::Yellow, style);
+        text += paragraph(&line, 4, Paint::Yellow);
         return text;
     }
     let fields = fields(&event.message);
     if !fields.is_empty() {
-        text += paragraph(&fields.join(", "), 4, Paint::Plain, style);
+        text += paragraph(&fields.join(", "), 4, Paint::Plain);
     }
     for option in event
         .message
@@ -119,11 +110,11 @@ fn message(event: &Event, is_new: bool, style: Style) -> Text {
         .filter(|option| !SAID.contains(&option.code))
     {
         let line = format!("{}: {}", option.name, option.value);
-        text += paragraph(&line, 4, Paint::Dim, style);
+        text += paragraph(&line, 4, Paint::Dim);
     }
     if is_new {
         let line = format!("if it is lost, {}", event.if_lost);
-        text += paragraph(&line, 4, Paint::Plain, style);
+        text += paragraph(&line, 4, Paint::Plain);
     }
     text
 }

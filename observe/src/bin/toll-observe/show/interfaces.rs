@@ -3,36 +3,24 @@
 use std::fmt::Display;
 
 use toll_core::format;
-use toll_document::Style;
-use toll_document::text::{Paint, Text, paragraph};
+use toll_document::{Document, Paint, note, paragraph};
 use toll_observe::interfaces::{Address, DefaultRoute, Interface, Report, State};
 
 /// Returns the report for a terminal: addresses, netmasks and gateways of interfaces.
-pub fn of_report(report: &Report, style: Style) -> Text {
-    let mut parts: Vec<Text> = report
-        .interfaces
-        .iter()
-        .map(|one| interface(one, style))
-        .collect();
-    if !report.notes.is_empty() {
-        let note = |note: &String| paragraph(&format!("· {note}"), 0, Paint::Yellow, style);
-        parts.push(report.notes.iter().map(note).collect());
-    }
-    Text::sections(parts)
+pub fn of_report(report: &Report) -> Document {
+    let interfaces = report.interfaces.iter().map(interface);
+    let notes = report.notes.iter();
+    let notes = notes.map(|one| note(one, Paint::Yellow)).collect();
+    Document::sections(interfaces.chain([notes]))
 }
 
-fn interface(interface: &Interface, style: Style) -> Text {
+fn interface(interface: &Interface) -> Document {
     let state = match interface.state {
         State::Down => "down",
         State::NoCarrier => "up, but without a carrier",
         State::Up => "up",
     };
-    let mut text = paragraph(
-        &format!("{}: {state}", interface.name),
-        0,
-        Paint::Bold,
-        style,
-    );
+    let mut text = paragraph(&format!("{}: {state}", interface.name), 0, Paint::Bold);
     let mut lines = Vec::new();
     if let Some(address) = &interface.link_address {
         lines.push(format!("link-layer address: {address}"));
@@ -43,7 +31,7 @@ fn interface(interface: &Interface, style: Style) -> Text {
     lines.extend(interface.addresses.iter().map(address));
     lines.extend(interface.default_routes.iter().map(route));
     for line in lines {
-        text += paragraph(&line, 2, Paint::Plain, style);
+        text += paragraph(&line, 2, Paint::Plain);
     }
     text
 }

@@ -1,0 +1,271 @@
+//! Documents for a terminal: wrapping, columns, colour.
+
+use crate::document::{Block, Document, Text, Wrapping};
+use crate::sanitize::sanitize;
+use crate::style::{Paint, Style};
+use crate::table::{Column, Row, Table};
+use crate::wrap::{columns, left, right, wrap};
+
+impl Document {
+    /// Renders for a terminal. The only control sequences are those of colours, and characters
+    /// that the terminal cannot show are replaced.
+    pub fn show(&self, style: Style) -> String {
+        let lines = style.document(self);
+        lines.into_iter().map(|line| line + "\n").collect()
+    }
+}
+
+/// Indent of a long line's further lines, in columns.
+const HANG: usize = 2;
+/// Least width of text, in columns: narrower text is unreadable, so lines may exceed the
+/// terminal's width instead.
+const MIN_TEXT_COLUMNS: usize = 16;
+/// Columns between the columns of a table.
+const GAP: usize = 2;
+/// Least width of the first column; with less room, each row becomes a block.
+const FIRST_COLUMN_MIN: usize = 14;
+
+impl Style {
+    /// The lines of a document.
+    fn document(self, document: &Document) -> Vec<String> {
+        let mut lines = Vec::new();
+        for block in &document.0 {
+            match block {
+                Block::Heading(text) => lines.extend(self.heading(text)),
+                Block::Text(text) => lines.extend(self.text(text)),
+                Block::Note(text, paint) => {
+                    lines.extend(self.paragraph(&format!("· {text}"), 0, *paint))
+                }
+                Block::Ends(ends, paint) => lines.extend(self.ends(ends, *paint)),
+                Block::Alternatives(all) => {
+                    let shown = all.iter().map(|one| self.document(one));
+                    let is_last = |index| index + 1 == all.len();
+                    let mut shown = shown.enumerate();
+                    let found = shown.find(|(index, one)| one.len() == 1 || is_last(*index));
+                    lines.extend(found.map(|(_, one)| one).unwrap_or_default())
+                }
+                Block::Table(table) => lines.extend(self.table(table)),
+                Block::Figure(draw) => match draw(self) {
+                    Some(drawn) => lines.extend(drawn.trim_end().lines().map(|one| self.fit(one))),
+                    None if lines.last().is_some_and(String::is_empty) => drop(lines.pop()),
+                    None => {}
+                },
+                Block::Gap => lines.push(String::new()),
+            }
+        }
+        lines
+    }
+
+    /// A part of a line: text from others, made safe and coloured.
+    fn paint(self, text: &str, paint: Paint) -> String {
+        let text = self.fit(&sanitize(text));
+        match paint.code() {
+            code if self.color && !code.is_empty() && !text.trim().is_empty() => {
+                format!("\u{1b}[{code}m{text}\u{1b}[0m")
+            }
+            _ => text,
+        }
+    }
+
+    fn heading(self, text: &str) -> Vec<String> {
+        let lines = wrap(text, self.width);
+        let longest = lines.iter().map(|line| columns(line)).max();
+        let rule = "─".repeat(longest.unwrap_or(0).min(self.width));
+        let mut lines = self.paragraph(text, 0, Paint::Bold);
+        lines.push(self.paint(&rule, Paint::Dim));
+        lines
+    }
+
+    fn text(self, text: &Text) -> Vec<String> {
+        match text.wrapping {
+            Wrapping::Words => self.paragraph(&text.text, text.indent, text.paint),
+            Wrapping::Hanging if columns(&text.text) > self.width => self.hanging(text),
+            Wrapping::Hanging | Wrapping::Never => vec![self.paint(&text.text, text.paint)],
+        }
+    }
+
+    fn paragraph(self, text: &str, indent: usize, paint: Paint) -> Vec<String> {
+        let width = self.width.saturating_sub(indent).max(MIN_TEXT_COLUMNS);
+        let lines = wrap(text, width).into_iter();
+        let indent = " ".repeat(indent);
+        lines
+            .map(|line| format!("{indent}{}", self.paint(&line, paint)))
+            .collect()
+    }
+
+    fn hanging(self, text: &Text) -> Vec<String> {
+        let words = text.text.trim_start();
+        let indent = (columns(&text.text) - columns(words)).min(self.width / 4);
+        let width = self.width.saturating_sub(indent + HANG);
+        let lines = wrap(words, width).into_iter().enumerate();
+        lines
+            .map(|(number, line)| {
+                let indent = indent + if number > 0 { HANG } else { 0 };
+                " ".repeat(indent) + &self.paint(&line, text.paint)
+            })
+            .collect()
+    }
+
+    fn ends(self, [left, right]: &[String; 2], paint: Paint) -> Vec<String> {
+        let room = self.width.saturating_sub(columns(left) + columns(right));
+        if room < GAP {
+            return self.paragraph(&format!("{left} {right}"), 0, paint);
+        }
+        let gap = " ".repeat(room);
+        vec![self.paint(&format!("{left}{gap}{right}"), paint)]
+    }
+
+    /// Lays out rows in columns or, if the line is too narrow, each row as a block.
+    fn table(self, table: &Table) -> Vec<String> {
+        let mut columns = &table.columns[..];
+        let least = columns.len() - table.optional;
+        let mut widths = self.widths(columns, &table.rows);
+        while widths.is_none() && columns.len() > least {
+            columns = &columns[..columns.len() - 1];
+            widths = self.widths(columns, &table.rows);
+        }
+        let Some(widths) = widths else {
+            return self.stacked(columns, &table.rows);
+        };
+        let titles = columns.iter().map(|column| column.title.clone());
+        let titles: Vec<String> = titles.collect();
+        let mut lines = self.cells(columns, &titles, &widths, [Paint::Dim; 2]);
+        for row in &table.rows {
+            lines.extend(self.cells(columns, &row.cells, &widths, [row.paint, Paint::Plain]));
+            lines.extend(self.explained(row));
+        }
+        lines
+    }
+
+    /// Returns the widths of columns. The first column may be narrower than its cells. `None` if
+    /// the other columns leave the first one too little room.
+    fn widths(self, columns_of: &[Column], rows: &[Row]) -> Option<Vec<usize>> {
+        let width_of = |index: usize| {
+            let cells = rows.iter().filter_map(|row| row.cells.get(index));
+            let widest = cells.map(|cell| columns(cell)).max().unwrap_or(0);
+            widest.max(columns(&columns_of[index].title))
+        };
+        let mut widths: Vec<usize> = (0..columns_of.len()).map(width_of).collect();
+        let rest: usize = widths.iter().skip(1).map(|width| width + GAP).sum();
+        let room = self.width.saturating_sub(rest);
+        let first = widths.first_mut()?;
+        if room < FIRST_COLUMN_MIN.min(*first) {
+            return None;
+        }
+        *first = (*first).min(room);
+        Some(widths)
+    }
+
+    /// One row: the first cell may wrap, and the other cells are on the first line of the row.
+    fn cells(
+        self,
+        columns_of: &[Column],
+        cells: &[String],
+        widths: &[usize],
+        [first_paint, paint]: [Paint; 2],
+    ) -> Vec<String> {
+        let first = wrap(cells.first().map_or("", String::as_str), widths[0]);
+        let mut rest = " ".repeat(widths[0].saturating_sub(columns(&first[0])));
+        for ((cell, column), width) in cells.iter().zip(columns_of).zip(widths).skip(1) {
+            rest.push_str(&" ".repeat(GAP));
+            rest.push_str(&if column.is_number {
+                right(cell, *width)
+            } else {
+                left(cell, *width)
+            });
+        }
+        let first = first.iter().map(|line| self.paint(line, first_paint));
+        let mut lines: Vec<String> = first.collect();
+        lines[0].push_str(&self.paint(rest.trim_end(), paint));
+        lines
+    }
+
+    /// The lines below a row.
+    fn explained(self, row: &Row) -> Vec<String> {
+        let indent = GAP * (1 + usize::from(row.text.is_some()));
+        let text = row.text.iter();
+        let text = text.flat_map(|text| self.paragraph(text, GAP, Paint::Plain));
+        let below = row.below.iter();
+        let below = below.flat_map(|below| self.paragraph(below, indent, Paint::Dim));
+        text.chain(below).collect()
+    }
+
+    fn stacked(self, columns_of: &[Column], rows: &[Row]) -> Vec<String> {
+        let mut lines = Vec::new();
+        for row in rows {
+            let first = row.cells.first().map_or("", String::as_str);
+            lines.extend(self.paragraph(first, 0, row.paint));
+            for (column, cell) in columns_of.iter().zip(&row.cells).skip(1) {
+                if !cell.is_empty() {
+                    let entry = format!("{}: {cell}", column.title);
+                    lines.extend(self.paragraph(&entry, GAP, Paint::Plain));
+                }
+            }
+            lines.extend(self.explained(row));
+        }
+        lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::{fold, table};
+    use crate::table::{Column, Row};
+
+    #[test]
+    fn only_lines_that_are_too_long_are_folded() {
+        let style = Style {
+            color: false,
+            width: 20,
+            unicode: true,
+        };
+        let folded = |line| fold(line).show(style);
+        assert_eq!(folded("short  line"), "short  line\n");
+        assert_eq!(
+            folded("  CPU         2 x Some Processor"),
+            "  CPU 2 x Some\n    Processor\n"
+        );
+    }
+
+    #[test]
+    fn no_color_means_no_escape() {
+        let style = Style {
+            color: false,
+            width: 80,
+            unicode: true,
+        };
+        // Text from others stays on one line and cannot control the terminal.
+        let text = Document::line("x\ny\u{1b}[1m", Paint::Red);
+        assert_eq!(text.show(style), "x y\u{fffd}[1m\n");
+        let style = Style {
+            color: true,
+            ..style
+        };
+        let red = "\u{1b}[31mx y\u{fffd}[1m\u{1b}[0m\n";
+        assert_eq!(text.show(style), red);
+    }
+
+    #[test]
+    fn a_narrow_line_turns_columns_into_blocks() {
+        let style = Style {
+            color: false,
+            width: 24,
+            unicode: true,
+        };
+        let columns = [
+            Column::words("Method"),
+            Column::numbers("Median"),
+            Column::numbers("Trials"),
+        ];
+        let rows = [Row::new(vec![
+            "a long name".into(),
+            "3.21 ms [3.18, 3.25]".into(),
+            "24".into(),
+        ])];
+        assert_eq!(
+            table(columns, rows).show(style),
+            "a long name\n  Median: 3.21 ms [3.18,\n  3.25]\n  Trials: 24\n"
+        );
+    }
+}
