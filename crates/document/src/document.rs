@@ -2,6 +2,7 @@
 
 use std::ops::{Add, AddAssign};
 
+use crate::inline::Inline;
 use crate::style::{Paint, Style};
 use crate::table::{Column, Row, Table};
 
@@ -25,7 +26,7 @@ pub(crate) enum Block {
 }
 
 pub(crate) struct Text {
-    pub(crate) text: String,
+    pub(crate) text: Inline,
     pub(crate) indent: usize,
     pub(crate) paint: Paint,
     pub(crate) wrapping: Wrapping,
@@ -40,7 +41,7 @@ pub(crate) enum Wrapping {
 
 impl Document {
     /// One line of any length.
-    pub fn line(text: impl Into<String>, paint: Paint) -> Self {
+    pub fn line(text: impl Into<Inline>, paint: Paint) -> Self {
         Block::text(text, 0, paint, Wrapping::Never)
     }
 
@@ -67,7 +68,7 @@ impl Document {
 }
 
 impl Block {
-    fn text(text: impl Into<String>, indent: usize, paint: Paint, wrapping: Wrapping) -> Document {
+    fn text(text: impl Into<Inline>, indent: usize, paint: Paint, wrapping: Wrapping) -> Document {
         Self::Text(Text {
             text: text.into(),
             indent,
@@ -84,9 +85,14 @@ impl From<Block> for Document {
     }
 }
 
+/// A table without rows is left out.
 impl From<Table> for Document {
     fn from(table: Table) -> Self {
-        Block::Table(table).into()
+        if table.rows.is_empty() {
+            Self::default()
+        } else {
+            Block::Table(table).into()
+        }
     }
 }
 
@@ -117,7 +123,7 @@ pub fn heading(text: &str) -> Document {
 }
 
 /// A text that is wrapped at the width of the terminal.
-pub fn paragraph(text: &str, indent: usize, paint: Paint) -> Document {
+pub fn paragraph(text: impl Into<Inline>, indent: usize, paint: Paint) -> Document {
     Block::text(text, indent, paint, Wrapping::Words)
 }
 
@@ -141,11 +147,13 @@ pub fn alternatives(documents: impl IntoIterator<Item = Document>) -> Document {
     Block::Alternatives(documents.into_iter().collect()).into()
 }
 
+/// A table; nothing without rows.
 pub fn table(columns: impl Into<Vec<Column>>, rows: impl IntoIterator<Item = Row>) -> Document {
     let table = Table {
         columns: columns.into(),
         rows: rows.into_iter().collect(),
         optional: 0,
+        has_notes: false,
     };
     table.into()
 }

@@ -1,6 +1,7 @@
 //! Documents for a terminal: wrapping, columns, colour.
 
 use crate::document::{Block, Document, Text, Wrapping};
+use crate::inline::Inline;
 use crate::sanitize::sanitize;
 use crate::style::{Paint, Style};
 use crate::table::{Column, Row, Table};
@@ -77,10 +78,11 @@ impl Style {
     }
 
     fn text(self, text: &Text) -> Vec<String> {
+        let words = text.text.plain();
         match text.wrapping {
-            Wrapping::Words => self.paragraph(&text.text, text.indent, text.paint),
-            Wrapping::Hanging if columns(&text.text) > self.width => self.hanging(text),
-            Wrapping::Hanging | Wrapping::Never => vec![self.paint(&text.text, text.paint)],
+            Wrapping::Words => self.paragraph(&words, text.indent, text.paint),
+            Wrapping::Hanging if columns(&words) > self.width => self.hanging(&words, text.paint),
+            Wrapping::Hanging | Wrapping::Never => vec![self.paint(&words, text.paint)],
         }
     }
 
@@ -93,15 +95,15 @@ impl Style {
             .collect()
     }
 
-    fn hanging(self, text: &Text) -> Vec<String> {
-        let words = text.text.trim_start();
-        let indent = (columns(&text.text) - columns(words)).min(self.width / 4);
+    fn hanging(self, text: &str, paint: Paint) -> Vec<String> {
+        let words = text.trim_start();
+        let indent = (columns(text) - columns(words)).min(self.width / 4);
         let width = self.width.saturating_sub(indent + HANG);
         let lines = wrap(words, width).into_iter().enumerate();
         lines
             .map(|(number, line)| {
                 let indent = indent + if number > 0 { HANG } else { 0 };
-                " ".repeat(indent) + &self.paint(&line, text.paint)
+                " ".repeat(indent) + &self.paint(&line, paint)
             })
             .collect()
     }
@@ -117,21 +119,22 @@ impl Style {
 
     /// Lays out rows in columns or, if the line is too narrow, each row as a block.
     fn table(self, table: &Table) -> Vec<String> {
+        let rows: Vec<(Vec<String>, &Row)> = table.rows.iter().map(plain).collect();
         let mut columns = &table.columns[..];
         let least = columns.len() - table.optional;
-        let mut widths = self.widths(columns, &table.rows);
+        let mut widths = self.widths(columns, &rows);
         while widths.is_none() && columns.len() > least {
             columns = &columns[..columns.len() - 1];
-            widths = self.widths(columns, &table.rows);
+            widths = self.widths(columns, &rows);
         }
         let Some(widths) = widths else {
-            return self.stacked(columns, &table.rows);
+            return self.stacked(columns, &rows);
         };
         let titles = columns.iter().map(|column| column.title.clone());
         let titles: Vec<String> = titles.collect();
         let mut lines = self.cells(columns, &titles, &widths, [Paint::Dim; 2]);
-        for row in &table.rows {
-            lines.extend(self.cells(columns, &row.cells, &widths, [row.paint, Paint::Plain]));
+        for (cells, row) in &rows {
+            lines.extend(self.cells(columns, cells, &widths, [row.paint, Paint::Plain]));
             lines.extend(self.explained(row));
         }
         lines
@@ -139,9 +142,9 @@ impl Style {
 
     /// Returns the widths of columns. The first column may be narrower than its cells. `None` if
     /// the other columns leave the first one too little room.
-    fn widths(self, columns_of: &[Column], rows: &[Row]) -> Option<Vec<usize>> {
+    fn widths(self, columns_of: &[Column], rows: &[(Vec<String>, &Row)]) -> Option<Vec<usize>> {
         let width_of = |index: usize| {
-            let cells = rows.iter().filter_map(|row| row.cells.get(index));
+            let cells = rows.iter().filter_map(|(cells, _)| cells.get(index));
             let widest = cells.map(|cell| columns(cell)).max().unwrap_or(0);
             widest.max(columns(&columns_of[index].title))
         };
@@ -190,12 +193,12 @@ impl Style {
         text.chain(below).collect()
     }
 
-    fn stacked(self, columns_of: &[Column], rows: &[Row]) -> Vec<String> {
+    fn stacked(self, columns_of: &[Column], rows: &[(Vec<String>, &Row)]) -> Vec<String> {
         let mut lines = Vec::new();
-        for row in rows {
-            let first = row.cells.first().map_or("", String::as_str);
+        for (cells, row) in rows {
+            let first = cells.first().map_or("", String::as_str);
             lines.extend(self.paragraph(first, 0, row.paint));
-            for (column, cell) in columns_of.iter().zip(&row.cells).skip(1) {
+            for (column, cell) in columns_of.iter().zip(cells).skip(1) {
                 if !cell.is_empty() {
                     let entry = format!("{}: {cell}", column.title);
                     lines.extend(self.paragraph(&entry, GAP, Paint::Plain));
@@ -205,6 +208,15 @@ impl Style {
         }
         lines
     }
+}
+
+/// A row with the texts of its cells. The marks follow the first cell.
+fn plain(row: &Row) -> (Vec<String>, &Row) {
+    let mut cells: Vec<String> = row.cells.iter().map(Inline::plain).collect();
+    if let Some(first) = cells.first_mut().filter(|_| !row.marks.is_empty()) {
+        *first = format!("{first} {}", row.marks);
+    }
+    (cells, row)
 }
 
 #[cfg(test)]
@@ -258,11 +270,7 @@ mod tests {
             Column::numbers("Median"),
             Column::numbers("Trials"),
         ];
-        let rows = [Row::new(vec![
-            "a long name".into(),
-            "3.21 ms [3.18, 3.25]".into(),
-            "24".into(),
-        ])];
+        let rows = [Row::new(["a long name", "3.21 ms [3.18, 3.25]", "24"])];
         assert_eq!(
             table(columns, rows).show(style),
             "a long name\n  Median: 3.21 ms [3.18,\n  3.25]\n  Trials: 24\n"

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use toll_core::claim::Run;
+use toll_document::Markup;
 use toll_host::store::exchange::RunDocument;
-use toll_report::markup::Markup;
 use toll_report::{benchmark_formats, benchstat, csv, document, hyperfine, junit};
 use toll_system::{Failure, output};
 
@@ -60,9 +60,9 @@ macro_rules! export_files {
                 [
                     (&self.json, run_document),
                     (&self.csv, |run| Ok(csv::csv(&run.stored))),
-                    (&self.markdown, |run| Ok(document::document(run, Markup::Markdown))),
-                    (&self.asciidoc, |run| Ok(document::document(run, Markup::AsciiDoc))),
-                    (&self.orgmode, |run| Ok(document::document(run, Markup::Org))),
+                    (&self.markdown, |run| Ok(document::document(run).markup(Markup::Markdown))),
+                    (&self.asciidoc, |run| Ok(document::document(run).markup(Markup::AsciiDoc))),
+                    (&self.orgmode, |run| Ok(document::document(run).markup(Markup::Org))),
                     (&self.hyperfine, hyperfine),
                     (&self.benchstat, |run| benchstat::benchstat(run).map_err(refused)),
                     (&self.github_action_benchmark, |run| {

@@ -122,13 +122,13 @@ fn changes(comparisons: &[RunComparison], title: &str) -> Document {
 /// One treatment by all metrics. The first metric decides the colour.
 fn changes_of(index: usize, shown: &[&RunComparison]) -> Row {
     let main = &shown[0].ratios[index];
-    let mut row = Row::new(vec![main.label.clone()]);
+    let mut row = Row::new([main.label.clone()]);
     row.paint = paint_of_relation(main.relation);
     row.below.extend(main.reason.clone());
     for one in shown {
         let ratio = &one.ratios[index];
         let change = words::change_between_runs(ratio, &one.described, one.is_judged);
-        row.cells.push(change);
+        row.cells.push(change.into());
         if let Some(reason) = ratio
             .reason
             .as_ref()
@@ -210,7 +210,7 @@ fn verdicts(sides: &[Side]) -> Document {
         .into_iter()
         .map(|id| {
             let cells = sides.iter().map(|side| verdict_cell(side, &id));
-            let mut row = Row::new(std::iter::once(id.clone()).chain(cells).collect());
+            let mut row = Row::new(std::iter::once(id.clone()).chain(cells));
             if outcomes_differ(sides, &id) {
                 row.paint = Paint::Yellow;
                 row.below.push("the verdicts differ".to_owned());
@@ -268,7 +268,7 @@ fn medians(sides: &[Side]) -> Document {
         .into_iter()
         .map(|wanted| {
             let cells = sides.iter().map(|side| median(side, &wanted));
-            Row::new(std::iter::once(wanted.clone()).chain(cells).collect())
+            Row::new(std::iter::once(wanted.clone()).chain(cells))
         })
         .collect();
     let metrics = in_order(sides, |run| {

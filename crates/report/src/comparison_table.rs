@@ -1,7 +1,9 @@
 //! Table of compared treatments; the terminal, the page and Markdown share it.
 
 use serde::Serialize;
+use toll_document::{Column, Document, Inline, Paint, Row, Table, paragraph};
 
+use super::terminal::paint_of_relation;
 use crate::claim::model::Relation;
 
 #[derive(Debug, Serialize)]
@@ -32,4 +34,48 @@ pub struct ComparisonRow {
     pub is_skipped: bool,
     /// Notes on this row alone.
     pub notes: Vec<String>,
+}
+
+impl ComparisonTable {
+    /// The table with its footnotes and its sentence; empty if there is nothing to compare.
+    pub fn document(&self) -> Document {
+        let (first, others) = self.columns.split_first().expect("a column of labels");
+        let others = others.iter().map(|title| Column::numbers(title));
+        let table = Table {
+            columns: std::iter::once(Column::words(first))
+                .chain(others)
+                .collect(),
+            rows: self.rows.iter().map(ComparisonRow::row).collect(),
+            // Metrics that the user did not name give way.
+            optional: self.unnamed_columns,
+            has_notes: true,
+        };
+        let lines = |lines: &[String], paint| -> Document {
+            lines.iter().map(|line| paragraph(line, 0, paint)).collect()
+        };
+        let sentence = lines(self.sentence.as_slice(), Paint::Bold);
+        let notes = lines(&self.footnotes, Paint::Dim);
+        if self.is_list {
+            Document::sections([sentence, table.into(), notes])
+        } else if self.rows.is_empty() {
+            Document::default()
+        } else {
+            Document::sections([Document::from(table) + notes, sentence])
+        }
+    }
+}
+
+impl ComparisonRow {
+    fn row(&self) -> Row {
+        let cells = self.cells.iter().map(Inline::from);
+        let mut row = Row::new(std::iter::once(Inline::code(&self.label)).chain(cells));
+        row.marks.clone_from(&self.marks);
+        row.below.clone_from(&self.notes);
+        row.paint = if self.is_skipped {
+            Paint::Dim
+        } else {
+            self.relation.map_or(Paint::Plain, paint_of_relation)
+        };
+        row
+    }
 }

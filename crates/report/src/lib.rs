@@ -18,12 +18,12 @@ mod footnotes;
 pub mod html;
 pub mod hyperfine;
 pub mod junit;
-pub mod markup;
 mod parts;
 pub mod plots;
 mod run_differences;
 mod series;
 pub mod terminal;
+mod twins;
 pub mod words;
 
 use toll_core::{claim, format, plan, reason, run, spec};

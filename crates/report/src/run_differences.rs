@@ -40,7 +40,7 @@ fn facts(names: &[String], differences: &[Difference]) -> Document {
     let row = |difference: &Difference| {
         let values = difference.values.iter().cloned();
         let what = std::iter::once(difference.what.clone());
-        Row::new(what.chain(values).collect())
+        Row::new(what.chain(values))
     };
     let rows: Vec<Row> = differences.iter().map(row).collect();
     let titles = std::iter::once("").chain(names.iter().map(String::as_str));

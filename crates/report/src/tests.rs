@@ -1,8 +1,7 @@
 //! Tests of whole reports.
 
-use toll_document::{Document, Style};
+use toll_document::{Document, Markup, Style};
 
-use super::markup::Markup;
 use super::sample::{self, HOSTILE};
 use super::terminal::NotRun;
 use super::{compare, comparison, document, html, junit, plots, terminal};
@@ -103,7 +102,7 @@ fn no_control_character_of_a_run_reaches_a_terminal_or_markdown() {
     let run = sample::hostile();
     let runs = [run.clone(), run.clone()];
     let mut text = everything(&runs).show(style(80));
-    text.push_str(&document::document(&run, Markup::Markdown));
+    text.push_str(&document::document(&run).markup(Markup::Markdown));
     let dangerous = text.chars().find(|character| {
         (character.is_control() && *character != '\n') || *character == '\u{202e}'
     });
@@ -143,7 +142,7 @@ fn hostile_text_stays_text_in_a_junit_report() {
 #[test]
 fn hostile_markdown_adds_no_cell_and_no_tag() {
     let sample = sample::hostile();
-    let text = document::document(&sample, Markup::Markdown);
+    let text = document::document(&sample).markup(Markup::Markdown);
     // Inside backquotes GitHub shows a tag as text.
     let outside_code = text.split('`').step_by(2);
     assert!(
@@ -594,7 +593,9 @@ fn documents_keep_every_byte() {
         ("asciidoc", Markup::AsciiDoc),
         ("org", Markup::Org),
     ] {
-        let documents = runs.each_ref().map(|run| document::document(run, markup));
+        let documents = runs
+            .each_ref()
+            .map(|run| document::document(run).markup(markup));
         insta::assert_snapshot!(format!("document_{name}"), documents.join("\n"));
     }
 }

@@ -46,7 +46,7 @@ fn row(claim: &FleetClaim, platforms: &[Platform]) -> Row {
         Some(difference) => words::outcome(difference.outcome).to_owned(),
         None => format!("{} of {}", claim.counts.supported, claim.counts.total()),
     };
-    let mut row = Row::new(vec![
+    let mut row = Row::new([
         claim.claim.clone(),
         holds,
         pooled.map_or_else(nothing, |one| format::interval(&one.mean, unit)),

@@ -102,7 +102,7 @@ fn claims(claims: &[GradedClaim]) -> Document {
         let outcome =
             |one: &Verdict| format!("{} {}", words::sign(one), words::outcome(one.outcome));
         let here = claim.here.as_ref();
-        let mut row = Row::new(vec![
+        let mut row = Row::new([
             verdict.id.clone(),
             words::bound(verdict),
             outcome(verdict),

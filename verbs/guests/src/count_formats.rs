@@ -2,12 +2,10 @@
 
 use serde_json::{Map, Value, json};
 use toll_core::count::{CommandCount, comparisons, labels};
-use toll_document::{Column, sanitize};
-use toll_report::markup::Markup;
+use toll_document::{Column, Inline, Markup, Row, sanitize, table};
 
 /// Formats a Markdown table, for a comment on a change.
 pub fn markdown(counts: &[CommandCount]) -> String {
-    let markup = Markup::Markdown;
     let names = ["instructions", "user", "kernel", "page faults", "ratio"];
     let columns: Vec<Column> = std::iter::once(Column::words("command"))
         .chain(names.map(Column::numbers))
@@ -26,15 +24,11 @@ pub fn markdown(counts: &[CommandCount]) -> String {
         let faults = one.minor_faults + one.major_faults;
         let numbers = [sum.total, sum.user, sum.kernel, faults];
         let numbers = numbers.map(|number| number.to_string());
-        [
-            vec![markup.code(&label)],
-            numbers.into(),
-            vec![ratio(index)],
-        ]
-        .concat()
+        let numbers = numbers.into_iter().chain([ratio(index)]);
+        Row::new(std::iter::once(Inline::code(&label)).chain(numbers.map(Inline::from)))
     };
-    let rows: Vec<Vec<String>> = labels(counts).into_iter().enumerate().map(row).collect();
-    markup.table(&columns, &rows)
+    let rows = labels(counts).into_iter().enumerate().map(row);
+    table(columns, rows).markup(Markup::Markdown)
 }
 
 /// Builds the JSON that github-action-benchmark reads as `customSmallerIsBetter` (see its README).

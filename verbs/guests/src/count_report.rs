@@ -38,7 +38,7 @@ pub fn of_commands(
     text += rows(counts, &labels);
     text.gap();
     for (one, label) in counts.iter().zip(&labels) {
-        text += paragraph(&calls(one, label), 0, Paint::Plain);
+        text += paragraph(calls(one, label), 0, Paint::Plain);
     }
     text.gap();
     if functions > 0 {
@@ -53,7 +53,7 @@ pub fn of_commands(
     }
     for (one, label) in counts.iter().zip(&labels) {
         if !one.is_settled() {
-            text += paragraph(&varies(one, label), 0, Paint::Yellow);
+            text += paragraph(varies(one, label), 0, Paint::Yellow);
         }
     }
     let remark = "Instructions are not time. The count includes all that the guest's CPU executed, in \
@@ -102,7 +102,7 @@ fn calls(one: &CommandCount, label: &str) -> String {
 fn functions_of(one: &CommandCount, rows: usize) -> Document {
     let row = |function: &FunctionCount| {
         let share = function.instructions as f64 / one.instructions.total as f64;
-        Row::new(vec![
+        Row::new([
             function.name.clone(),
             format::exact(function.instructions),
             format::percent(share),
@@ -117,7 +117,7 @@ fn differing_functions(title: &str, one: &CountComparison, rows: usize) -> Docum
     let row = |function: &DifferingFunction| {
         let difference = function.difference;
         let share = difference.instructions as f64 / one.difference.instructions as f64;
-        Row::new(vec![
+        Row::new([
             function.name.clone(),
             format::signed(difference.instructions),
             format!(
@@ -135,7 +135,7 @@ fn differing_functions(title: &str, one: &CountComparison, rows: usize) -> Docum
     let all: Vec<Row> = one.functions.iter().map(row).collect();
     let title = paragraph(title, 0, Paint::Bold);
     let table = function_table(&["over the runs", "share"], all, rows);
-    title + table + paragraph(&explained(one), 0, Paint::Plain)
+    title + table + paragraph(explained(one), 0, Paint::Plain)
 }
 
 /// Says how much of the total difference the functions explain.
@@ -156,16 +156,13 @@ fn explained(one: &CountComparison) -> String {
 
 /// A table of functions with their instructions and further columns.
 fn function_table(others: &[&str], mut all: Vec<Row>, rows: usize) -> Document {
-    if all.is_empty() {
-        return Document::default();
-    }
     let mut columns = vec![Column::words("function"), Column::numbers("instructions")];
     columns.extend(others.iter().map(|title| Column::numbers(title)));
     let more = all.len().saturating_sub(rows);
     all.truncate(rows);
     let mut text = table(columns, all);
     if more > 0 {
-        text += paragraph(&format!("and {more} more (--all)"), 0, Paint::Dim);
+        text += paragraph(format!("and {more} more (--all)"), 0, Paint::Dim);
     }
     text
 }

@@ -71,7 +71,7 @@ fn header(report: &TraceReport) -> Document {
     };
     let line = format!("{ended}, {}", words::plural(report.threads, "thread"));
     text += paragraph(&line, 0, Paint::Plain);
-    text += paragraph(&meaning(report), 0, Paint::Dim);
+    text += paragraph(meaning(report), 0, Paint::Dim);
     text
 }
 
@@ -183,7 +183,7 @@ fn programs(report: &TraceReport, shown: Shown) -> Document {
         Column::numbers("under trace"),
     ];
     let row = |program: &&ProgramSummary| {
-        Row::new(vec![
+        Row::new([
             program.name.clone(),
             format::count(program.calls as f64),
             format::duration_ns(program.traced_ns as f64),
@@ -266,7 +266,7 @@ fn histogram(sizes: &Sizes) -> Document {
         let room = style.width.saturating_sub(taken).min(BAR_COLUMNS_MAX);
         let line = |(range, count, calls): &(String, String, u64)| {
             if taken - 2 > style.width {
-                return paragraph(&format!("{range}: {count}"), 2, Paint::Plain).show(style);
+                return paragraph(format!("{range}: {count}"), 2, Paint::Plain).show(style);
             }
             let bar = match room {
                 0..BAR_COLUMNS_MIN => String::new(),
@@ -349,7 +349,7 @@ fn advice_lines(advice: &TraceAdvice, number: Option<usize>) -> Document {
         );
         paragraph(&line, 2, Paint::Dim)
     };
-    let whole = paragraph(&format!("{now}; {instead}"), 0, Paint::Bold);
+    let whole = paragraph(format!("{now}; {instead}"), 0, Paint::Bold);
     let parts = paragraph(&now, 0, Paint::Plain) + paragraph(&instead, 2, Paint::Bold);
     alternatives([whole, parts]) + overlaps
 }

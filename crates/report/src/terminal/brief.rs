@@ -23,7 +23,7 @@ pub fn of_run(run: &Run) -> Document {
 pub fn legend() -> Document {
     let outcomes =
         words::OUTCOMES.map(|one| format!("{} {}", words::symbol(one), words::outcome(one)));
-    paragraph(&outcomes.join(" · "), 0, Paint::Dim)
+    paragraph(outcomes.join(" · "), 0, Paint::Dim)
 }
 
 /// The title with the counts at the right, and below it the most surprising claim.
@@ -108,7 +108,7 @@ fn priced(run: &Run) -> Document {
         let name = group[0].group.as_deref().unwrap_or_default();
         let lines = (1..=group.len())
             .rev()
-            .map(|count| paragraph(&line(name, group, count), 0, Paint::Plain));
+            .map(|count| paragraph(line(name, group, count), 0, Paint::Plain));
         text += alternatives(lines);
     }
     text

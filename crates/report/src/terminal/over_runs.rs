@@ -75,7 +75,7 @@ pub fn of_all(run: &Run, over: &OverRuns) -> Document {
     text.gap();
     text += paragraph(&counts, 0, Paint::Bold);
     text += not_multiplied(over);
-    text + paragraph(&promise(), 0, Paint::Dim)
+    text + paragraph(promise(), 0, Paint::Dim)
 }
 
 fn pairs<'a>(
@@ -129,9 +129,8 @@ fn row(verdict: &Verdict, claim: &ClaimOverRuns) -> Row {
     );
     let alone = words::sign(verdict).to_owned();
     let Some(found) = &claim.e_values else {
-        let mut row = Row::new(vec![id, alone]);
-        row.cells
-            .extend(std::iter::repeat_n(format::NOTHING.to_owned(), 4));
+        let nothing = || format::NOTHING.to_owned();
+        let mut row = Row::new([id, alone, nothing(), nothing(), nothing(), nothing()]);
         row.paint = paint(claim.outcome);
         row.below.push(match verdict.outcome {
             Outcome::NotTestable => verdict.reason.clone(),
@@ -143,7 +142,7 @@ fn row(verdict: &Verdict, claim: &ClaimOverRuns) -> Row {
         Outcome::Supported => "for it",
         _ => "against",
     };
-    let mut row = Row::new(vec![
+    let mut row = Row::new([
         id,
         alone,
         claim.runs.to_string(),

@@ -40,14 +40,14 @@ pub fn of_runs(runs: &[Run], not_run: &[NotRun]) -> Document {
         counts.push_str(&format!(", {unstarted} not started (budget)"));
     }
     let of = words::plural(runs.len(), "run");
-    let mut text = paragraph(&format!("{of}: {counts}"), 0, Paint::Bold);
+    let mut text = paragraph(format!("{of}: {counts}"), 0, Paint::Bold);
     let judged = runs.iter().filter(|run| run.is_judged()).count();
     let further = words::wrong_verdicts(judged).into_iter();
     for line in further.chain(untestable(verdicts())) {
         text += paragraph(&line, 0, Paint::Plain);
     }
     for one in not_run {
-        text += paragraph(&one.sentence(), 0, Paint::Plain);
+        text += paragraph(one.sentence(), 0, Paint::Plain);
     }
     text
 }

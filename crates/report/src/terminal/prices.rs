@@ -87,7 +87,7 @@ fn listed<'a>(run: &'a Run, is_shown: IsShown) -> Vec<&'a Price> {
 
 fn head(run: &Run) -> Document {
     let mut text = heading(&run.stored.run.title);
-    text += paragraph(&when_and_where(run), 0, Paint::Dim);
+    text += paragraph(when_and_where(run), 0, Paint::Dim);
     text.gap();
     text
 }
@@ -112,8 +112,7 @@ fn grouped(prices: &[&Price], columns: Vec<Column>, row: impl Fn(&Price) -> Row)
                 .group
                 .as_deref()
                 .unwrap_or("measured for other purposes");
-            let mut group = Row::new(vec![name.to_owned()]);
-            group.cells.resize(columns.len(), String::new());
+            let mut group = Row::new([name]);
             group.paint = Paint::Bold;
             rows.push(group);
         }
@@ -126,7 +125,7 @@ fn grouped(prices: &[&Price], columns: Vec<Column>, row: impl Fn(&Price) -> Row)
 fn row(price: &Price) -> Row {
     let name = format!("\u{a0}\u{a0}{}", price.name);
     let Some(value) = &price.value else {
-        let mut row = Row::new(vec![
+        let mut row = Row::new([
             name,
             format::NOTHING.into(),
             String::new(),
@@ -144,7 +143,7 @@ fn row(price: &Price) -> Row {
         .map(String::as_str)
         .filter(|part| !part.is_empty())
         .collect();
-    Row::new(vec![name, number, ends, per.join(" ")])
+    Row::new([name, number, ends, per.join(" ")])
 }
 
 fn compared_row(
@@ -167,7 +166,7 @@ fn compared_row(
         .iter()
         .find(|ratio| ratio.label == price.name);
     let change = ratio.map(|one| words::change_between_runs(one, &comparison.described, true));
-    let mut row = Row::new(vec![
+    let mut row = Row::new([
         format!("\u{a0}\u{a0}{}", price.name),
         value(Some(price)),
         value(same),

@@ -57,7 +57,7 @@ fn arms(report: &SelftestReport) -> Document {
 fn row(arm: &SelftestArm) -> Row {
     let or_nothing = |text: Option<String>| text.unwrap_or_else(|| format::NOTHING.to_owned());
     let ratio = arm.ratio.zip(arm.half_width);
-    Row::new(vec![
+    Row::new([
         match arm.delay {
             0.0 => "identical".to_owned(),
             delay => format!("{} longer", format::percent(delay)),

@@ -1,17 +1,16 @@
 //! One run: first the answer to its question, then the data behind it.
 
 use toll_core::run::RunStatus;
-use toll_document::{Column, Document, Paint, Row, Table, heading, note, paragraph, table};
+use toll_document::{Column, Document, Paint, Row, heading, note, paragraph, table};
 
-use super::paint::paint_of_relation;
 use super::{explanation, verdicts};
 use crate::claim::Run;
 use crate::claim::metric_words;
 use crate::claim::model::{Analysis, Step};
 use crate::comparison;
-use crate::comparison_table::ComparisonTable;
 use crate::format;
 use crate::plots::small;
+use crate::twins::twins;
 use crate::words;
 
 /// Shows everything about a run.
@@ -30,7 +29,7 @@ pub fn of_run(reported: &Run) -> Document {
     if !analysis.verdicts.is_empty() {
         sections.push(section("Treatments", treatments(reported)));
     }
-    sections.push(section("Noise", noise(analysis)));
+    sections.push(section("Noise", twins(analysis)));
     sections.push(section("Disturbances", disturbances(analysis)));
     sections.push(caveats(analysis, true));
     sections.push(section("This run", origin(reported)));
@@ -44,7 +43,7 @@ pub fn result(reported: &Run, is_quiet: bool) -> Document {
     sections.extend([answer(reported), checks(analysis)]);
     sections.extend(advice_and_plot(reported));
     if analysis.verdicts.is_empty() {
-        sections.push(section("Noise", noise(analysis)));
+        sections.push(section("Noise", twins(analysis)));
     }
     sections.push(caveats(analysis, !is_quiet));
     Document::sections(sections)
@@ -95,7 +94,7 @@ fn advice_lines(run: &Run) -> Document {
         text += paragraph(&topic, 0, Paint::Dim);
         text += paragraph(&advice.text, 2, Paint::Bold);
         for evidence in &advice.evidence {
-            text += paragraph(&format!("· {evidence}"), 4, Paint::Plain);
+            text += paragraph(format!("· {evidence}"), 4, Paint::Plain);
         }
     }
     text
@@ -144,84 +143,16 @@ fn origin(reported: &Run) -> Document {
         .collect()
 }
 
-/// The treatments by the run's metrics, compared with the reference.
 fn treatments(reported: &Run) -> Document {
-    let table = comparison::table(reported);
-    comparison_table(&table)
-}
-
-fn comparison_table(compared: &ComparisonTable) -> Document {
-    if compared.rows.is_empty() && !compared.is_list {
-        return paragraph("No treatments.", 0, Paint::Plain);
-    }
-    let (first, others) = compared.columns.split_first().expect("a column of labels");
-    let mut columns = vec![Column::words(first)];
-    columns.extend(others.iter().map(|title| Column::numbers(title)));
-    let rows = compared
-        .rows
-        .iter()
-        .map(|one| {
-            let label = format!("{} {}", one.label, one.marks).trim_end().to_owned();
-            let cells = std::iter::once(label).chain(one.cells.iter().cloned());
-            let mut row = Row::new(cells.collect());
-            row.paint = if one.is_skipped {
-                Paint::Dim
-            } else {
-                one.relation.map_or(Paint::Plain, paint_of_relation)
-            };
-            row.below.clone_from(&one.notes);
-            row
-        })
-        .collect();
-    let table = Table {
-        columns,
-        rows,
-        optional: compared.unnamed_columns,
-    };
-    let table = if compared.rows.is_empty() {
-        Document::default()
+    let treatments = comparison::table(reported).document();
+    if treatments.is_empty() {
+        paragraph("No treatments.", 0, Paint::Plain)
     } else {
-        table.into()
-    };
-    let lines = |lines: &[String], paint| -> Document {
-        lines.iter().map(|line| paragraph(line, 0, paint)).collect()
-    };
-    let sentence = lines(compared.sentence.as_slice(), Paint::Bold);
-    let notes = lines(&compared.footnotes, Paint::Dim);
-    if compared.is_list {
-        Document::sections([sentence, table, notes])
-    } else {
-        Document::sections([table + notes, sentence])
+        treatments
     }
-}
-
-fn noise(analysis: &Analysis) -> Document {
-    if analysis.twins.is_empty() {
-        return Document::default();
-    }
-    let columns = [
-        Column::words("A/A twin"),
-        Column::words("by"),
-        Column::numbers("twin over original"),
-    ];
-    let rows: Vec<Row> = analysis
-        .twins
-        .iter()
-        .map(|twin| {
-            Row::new(vec![
-                twin.label.clone(),
-                metric_words(&twin.metric),
-                format::ratio_interval(&twin.ratio),
-            ])
-        })
-        .collect();
-    table(columns, rows)
 }
 
 fn derived(analysis: &Analysis) -> Document {
-    if analysis.derived.is_empty() {
-        return Document::default();
-    }
     let columns = [Column::words("quantity"), Column::numbers("value")];
     let rows: Vec<Row> = analysis
         .derived
@@ -231,7 +162,7 @@ fn derived(analysis: &Analysis) -> Document {
                 || format::NOTHING.to_owned(),
                 |value| format::derived(value, &derived.unit),
             );
-            let mut row = Row::new(vec![format!("{} ({})", derived.text, derived.id), value]);
+            let mut row = Row::new([format!("{} ({})", derived.text, derived.id), value]);
             row.below.extend(derived.note.clone());
             for (name, value) in &derived.details {
                 row.below
@@ -255,7 +186,7 @@ fn steps(analysis: &Analysis) -> Document {
     };
     let tables = analysis.staircases.iter().map(|staircase| {
         let row = |step: &Step| {
-            let mut row = Row::new(vec![
+            let mut row = Row::new([
                 step.text.clone(),
                 format::derived(&step.at, &staircase.factor_unit),
                 format::value(step.before.value, &staircase.unit),
@@ -274,9 +205,6 @@ fn steps(analysis: &Analysis) -> Document {
 }
 
 fn disturbances(analysis: &Analysis) -> Document {
-    if analysis.disturbances.is_empty() {
-        return Document::default();
-    }
     let columns = [
         Column::words("disturbance"),
         Column::numbers("trials affected"),
@@ -288,7 +216,7 @@ fn disturbances(analysis: &Analysis) -> Document {
         .iter()
         .map(|disturbance| {
             let unit = words::disturbance_unit(&disturbance.name);
-            let mut row = Row::new(vec![
+            let mut row = Row::new([
                 metric_words(&disturbance.name),
                 format!(
                     "{} of {}",

@@ -27,7 +27,7 @@ pub fn of_run(reported: &Run, is_full: bool) -> Document {
         run.id
     );
     text += paragraph(&summary, 0, Paint::Bold);
-    text + paragraph(&words::promise(), 0, Paint::Dim)
+    text + paragraph(words::promise(), 0, Paint::Dim)
 }
 
 /// The checks as a table; empty if there are none. Only failed and undecided checks have a text.
@@ -40,7 +40,7 @@ pub fn checks(checks: &[Verdict]) -> Document {
         (is_open.then(|| one.text.clone()), None)
     };
     let text = judged(checks, "check", words::check_state, describe);
-    text + paragraph(&words::check_counts(checks), 0, Paint::Bold)
+    text + paragraph(words::check_counts(checks), 0, Paint::Bold)
 }
 
 /// A table of claims or of checks. `told` returns a row's text and its explanatory
@@ -70,7 +70,7 @@ fn judged(
         let reason = if mark.is_empty() { reason } else { "" };
         let reasons = [reason, own].into_iter().filter(|part| !part.is_empty());
         let reasons = reasons.collect::<Vec<&str>>().join("; ");
-        let mut row = Row::new(vec![
+        let mut row = Row::new([
             id.trim_end().to_owned(),
             format::published(verdict),
             format::measured(verdict),

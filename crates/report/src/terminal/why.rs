@@ -9,7 +9,7 @@ use crate::format;
 
 /// Shows an explanation: one sentence, then the rows that it rests on.
 pub fn of_explanation(one: &Explanation) -> Document {
-    let mut text = paragraph(&explained::sentence(one), 0, Paint::Bold);
+    let mut text = paragraph(explained::sentence(one), 0, Paint::Bold);
     let columns = [
         Column::words("of the difference"),
         Column::numbers("share"),
@@ -28,8 +28,7 @@ pub fn of_explanation(one: &Explanation) -> Document {
         })
         .collect();
     let rest = one.not_attributed_share.as_ref();
-    let mut cells = difference_cells("not attributed", rest, &one.not_attributed_ns);
-    cells.resize(columns.len(), String::new());
+    let cells = difference_cells("not attributed", rest, &one.not_attributed_ns);
     let mut last = Row::new(cells);
     last.paint = Paint::Dim;
     rows.push(last);
@@ -84,7 +83,7 @@ fn counts(one: &Explanation) -> Document {
         .into_iter()
         .map(|count| {
             let unit = explained::counted_unit(&count.metric);
-            Row::new(vec![
+            Row::new([
                 metric_words(&count.metric),
                 format::value(count.slower, unit),
                 format::value(count.faster, unit),

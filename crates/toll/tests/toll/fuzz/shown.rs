@@ -2,9 +2,8 @@
 
 use toll_core::claim::Run;
 use toll_core::claim::between::{Side, compare_sides};
-use toll_document::Style;
+use toll_document::{Markup, Style};
 use toll_host::store::StoredRun;
-use toll_report::markup::Markup;
 use toll_report::terminal;
 use toll_report::{benchstat, csv, document, html, hyperfine, junit, plots};
 use toll_stats::Rng;
@@ -27,7 +26,7 @@ pub fn everywhere(stored: &StoredRun, rng: &mut Rng) {
     }
     csv::csv(stored);
     for markup in [Markup::Markdown, Markup::AsciiDoc, Markup::Org] {
-        let _ = document::document(&run, markup);
+        let _ = document::document(&run).markup(markup);
     }
     html::page(std::slice::from_ref(&run)).expect("the page's template fits all runs");
     let _ = junit::junit(&run);

@@ -38,7 +38,7 @@ fn process(process: &Process) -> Document {
         "" => "a process without a name",
         name => name,
     };
-    let mut text = paragraph(&format!("{name} ({})", process.pid), 0, Paint::Bold);
+    let mut text = paragraph(format!("{name} ({})", process.pid), 0, Paint::Bold);
     if process.has_other_mounts {
         let remark =
             "it sees different file systems than toll does, so its paths may lead to other files";
@@ -48,7 +48,7 @@ fn process(process: &Process) -> Document {
         let line = format!("{}: {}", path(held), held.kind);
         text += paragraph(&line, 2, Paint::Plain);
         let holds: Vec<String> = held.holds.iter().map(hold).collect();
-        text += paragraph(&holds.join("; "), 4, Paint::Dim);
+        text += paragraph(holds.join("; "), 4, Paint::Dim);
     }
     text
 }
@@ -111,9 +111,8 @@ fn together(report: &Report) -> Document {
     let mut totals: Vec<(&str, u64)> = totals(&report.processes).into_iter().collect();
     totals.sort_by_key(|(kind, count)| (std::cmp::Reverse(*count), *kind));
     let columns = [Column::numbers("held"), Column::words("device")];
-    let row = |(kind, count): &(&str, u64)| {
-        Row::new(vec![format::count(*count as f64), (*kind).to_owned()])
-    };
+    let row =
+        |(kind, count): &(&str, u64)| Row::new([format::count(*count as f64), (*kind).to_owned()]);
     table(columns, totals.iter().map(row))
 }
 

@@ -33,7 +33,7 @@ pub fn of_report(report: &Report, of: &str) -> Document {
         text.gap();
         text += heading("Leases");
         for lease in &report.leases {
-            text += paragraph(&self::lease(lease), 0, Paint::Plain);
+            text += paragraph(self::lease(lease), 0, Paint::Plain);
         }
     }
     if !report.answers.is_empty() {
@@ -68,7 +68,7 @@ fn exchange(exchange: &Exchange) -> Document {
     }
     let title = format!("client {}", exchange.client);
     let mut text = heading(&title);
-    text += paragraph(&about.join(", "), 0, Paint::Dim);
+    text += paragraph(about.join(", "), 0, Paint::Dim);
     let mut shown = BTreeSet::new();
     for event in &exchange.messages {
         let is_new = event.repeats.is_none() && shown.insert((&event.kind, event.if_lost));
@@ -88,7 +88,7 @@ fn message(event: &Event, is_new: bool) -> Document {
         event.packet, event.kind, event.summary
     );
     let mut text = paragraph(&line, 0, Paint::Bold);
-    text += paragraph(&way(event), 4, Paint::Plain);
+    text += paragraph(way(event), 4, Paint::Plain);
     if let Some(repeat) = event.repeats {
         let why = if repeat.is_sent_again {
             "sent again: the same as packet"
@@ -101,7 +101,7 @@ fn message(event: &Event, is_new: bool) -> Document {
     }
     let fields = fields(&event.message);
     if !fields.is_empty() {
-        text += paragraph(&fields.join(", "), 4, Paint::Plain);
+        text += paragraph(fields.join(", "), 4, Paint::Plain);
     }
     for option in event
         .message

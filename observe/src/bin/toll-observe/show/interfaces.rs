@@ -20,7 +20,7 @@ fn interface(interface: &Interface) -> Document {
         State::NoCarrier => "up, but without a carrier",
         State::Up => "up",
     };
-    let mut text = paragraph(&format!("{}: {state}", interface.name), 0, Paint::Bold);
+    let mut text = paragraph(format!("{}: {state}", interface.name), 0, Paint::Bold);
     let mut lines = Vec::new();
     if let Some(address) = &interface.link_address {
         lines.push(format!("link-layer address: {address}"));

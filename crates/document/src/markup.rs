@@ -1,6 +1,9 @@
-//! Markup languages of documents: headings, remarks and tables.
+//! Documents in markup languages.
 
-use toll_document::{Column, sanitize};
+use crate::document::{Block, Document};
+use crate::inline::{Inline, Span};
+use crate::sanitize::sanitize;
+use crate::table::{Column, Row, Table};
 
 /// A markup language.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,9 +15,28 @@ pub enum Markup {
     Org,
 }
 
+impl Document {
+    /// Renders in a markup language, without figures, which are drawn for a terminal.
+    pub fn markup(&self, markup: Markup) -> String {
+        let blocks = self.0.iter().filter_map(|block| markup.block(block));
+        blocks.collect::<Vec<String>>().join("\n")
+    }
+}
+
 impl Markup {
-    /// A heading of a section.
-    pub fn heading(self, title: &str) -> String {
+    fn block(self, block: &Block) -> Option<String> {
+        Some(match block {
+            Block::Heading(title) => self.heading(title),
+            Block::Text(text) => self.inline(&text.text) + "\n",
+            Block::Note(text, _) => self.remark(text),
+            Block::Ends([left, right], _) => format!("{} {}\n", self.text(left), self.text(right)),
+            Block::Alternatives(documents) => documents.first()?.markup(self),
+            Block::Table(table) => self.table(table),
+            Block::Figure(_) | Block::Gap => return None,
+        })
+    }
+
+    fn heading(self, title: &str) -> String {
         let sign = match self {
             Self::Markdown => "##",
             Self::AsciiDoc => "==",
@@ -23,8 +45,7 @@ impl Markup {
         format!("{sign} {}\n", self.text(title))
     }
 
-    /// A highlighted remark.
-    pub fn remark(self, text: &str) -> String {
+    fn remark(self, text: &str) -> String {
         let text = self.text(text);
         match self {
             Self::Markdown => format!("> {text}\n"),
@@ -33,25 +54,40 @@ impl Markup {
         }
     }
 
-    /// A table. The cells are marked up already, the titles are not.
-    pub fn table(self, columns: &[Column], rows: &[Vec<String>]) -> String {
+    fn inline(self, inline: &Inline) -> String {
+        let parts = inline.0.iter().map(|span| match span {
+            Span::Text(text) => self.text(text),
+            Span::Code(text) => self.code(text),
+            Span::Break => self.line_break().to_owned(),
+        });
+        parts.collect()
+    }
+
+    fn table(self, table: &Table) -> String {
+        let notes = table.has_notes.then(|| Column::words("note"));
+        let columns: Vec<&Column> = table.columns.iter().chain(&notes).collect();
         let titles: Vec<String> = columns.iter().map(|one| self.text(&one.title)).collect();
         let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
         let rules = |left: &str, right: &str| -> Vec<String> {
-            let rule = |column: &Column| if column.is_number { right } else { left };
+            let rule = |column: &&Column| if column.is_number { right } else { left };
             columns.iter().map(|one| rule(one).to_owned()).collect()
         };
-        let body = rows.iter().map(|row| line(row));
+        let rows = table.rows.iter().map(|row| {
+            let mut cells: Vec<String> = row.cells.iter().map(|cell| self.inline(cell)).collect();
+            cells.resize(table.columns.len(), String::new());
+            cells.extend(notes.iter().map(|_| self.notes(row)));
+            cells
+        });
         match self {
             Self::Markdown => {
                 let head = line(&titles) + &line(&rules(":--", "--:"));
-                head + &body.collect::<String>()
+                head + &rows.map(|row| line(&row)).collect::<String>()
             }
             Self::AsciiDoc => {
-                let cells = |row: &[String]| -> String {
+                let cells = |row: Vec<String>| -> String {
                     row.iter().map(|cell| format!("| {cell}\n")).collect()
                 };
-                let body = rows.iter().map(|row| format!("\n{}", cells(row)));
+                let body = rows.map(|row| format!("\n{}", cells(row)));
                 format!(
                     "[cols=\"{}\",options=\"header\"]\n|===\n| {}\n{}|===\n",
                     rules("<", ">").join(","),
@@ -61,13 +97,21 @@ impl Markup {
             }
             Self::Org => {
                 let rule = vec!["---"; columns.len()].join("+");
+                let body = rows.map(|row| line(&row));
                 format!("{}|{rule}|\n{}", line(&titles), body.collect::<String>())
             }
         }
     }
 
+    /// The notes of a row, in a cell.
+    fn notes(self, row: &Row) -> String {
+        let notes = row.text.iter().chain(&row.below).chain([&row.marks]);
+        let notes = notes.filter(|note| !note.is_empty());
+        self.inline(&Inline::lines(notes.map(Inline::from)))
+    }
+
     /// Separates lines within a cell.
-    pub fn line_break(self) -> &'static str {
+    fn line_break(self) -> &'static str {
         match self {
             Self::Markdown => "<br>",
             Self::AsciiDoc => " +\n",
@@ -77,7 +121,7 @@ impl Markup {
     }
 
     /// Escapes text, for use in cells as well.
-    pub fn text(self, text: &str) -> String {
+    fn text(self, text: &str) -> String {
         let text = sanitize(text);
         match self {
             Self::Markdown => markdown(&text),
@@ -87,7 +131,7 @@ impl Markup {
     }
 
     /// Text in a fixed-width font.
-    pub fn code(self, text: &str) -> String {
+    fn code(self, text: &str) -> String {
         match self {
             // A backquote would end the code, and GitHub splits cells even at pipes
             // within code unless they are escaped.
