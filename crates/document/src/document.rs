@@ -54,6 +54,15 @@ impl Document {
         self.0.push(Block::Gap);
     }
 
+    /// A sentence, if there is nothing else to say.
+    pub fn or(self, sentence: &str) -> Self {
+        if self.is_empty() {
+            paragraph(sentence, 0, Paint::Plain)
+        } else {
+            self
+        }
+    }
+
     /// Joins the sections that are not empty, with an empty line between them.
     pub fn sections(sections: impl IntoIterator<Item = Self>) -> Self {
         let mut all = Self::default();
@@ -132,9 +141,21 @@ pub fn fold(line: &str) -> Document {
     Block::text(line, 0, Paint::Plain, Wrapping::Hanging)
 }
 
-/// A remark beside the results.
-pub fn note(text: &str, paint: Paint) -> Document {
-    Block::Note(text.to_owned(), paint).into()
+/// Remarks beside the results.
+pub fn notes(texts: impl IntoIterator<Item = impl Into<String>>, paint: Paint) -> Document {
+    let notes = texts
+        .into_iter()
+        .map(|text| Block::Note(text.into(), paint));
+    Document(notes.collect())
+}
+
+/// A body with a heading; nothing without a body.
+pub fn section(title: &str, body: Document) -> Document {
+    if body.is_empty() {
+        body
+    } else {
+        heading(title) + body
+    }
 }
 
 /// Two texts on one line, the second at its end.
@@ -158,7 +179,7 @@ pub fn table(columns: impl Into<Vec<Column>>, rows: impl IntoIterator<Item = Row
     table.into()
 }
 
-/// Lines that `draw` makes for a terminal, with their own colours and without text from others.
+/// Lines that `draw` makes for a terminal, with their own colours and with text that is safe.
 /// Where `draw` returns `None`, the empty line before the figure is left out, too.
 pub fn figure(draw: impl Fn(Style) -> Option<String> + 'static) -> Document {
     Block::Figure(Box::new(draw)).into()

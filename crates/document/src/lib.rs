@@ -15,7 +15,9 @@ mod terminal;
 mod words;
 mod wrap;
 
-pub use document::{Document, alternatives, ends, figure, fold, heading, note, paragraph, table};
+pub use document::{
+    Document, alternatives, ends, figure, fold, heading, notes, paragraph, section, table,
+};
 pub use inline::Inline;
 pub use markup::Markup;
 pub use sanitize::{plain_json, sanitize};

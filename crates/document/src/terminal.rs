@@ -227,11 +227,7 @@ mod tests {
 
     #[test]
     fn only_lines_that_are_too_long_are_folded() {
-        let style = Style {
-            color: false,
-            width: 20,
-            unicode: true,
-        };
+        let style = Style::new(false, 20, true);
         let folded = |line| fold(line).show(style);
         assert_eq!(folded("short  line"), "short  line\n");
         assert_eq!(
@@ -242,11 +238,7 @@ mod tests {
 
     #[test]
     fn no_color_means_no_escape() {
-        let style = Style {
-            color: false,
-            width: 80,
-            unicode: true,
-        };
+        let style = Style::new(false, 80, true);
         // Text from others stays on one line and cannot control the terminal.
         let text = Document::line("x\ny\u{1b}[1m", Paint::Red);
         assert_eq!(text.show(style), "x y\u{fffd}[1m\n");
@@ -260,11 +252,7 @@ mod tests {
 
     #[test]
     fn a_narrow_line_turns_columns_into_blocks() {
-        let style = Style {
-            color: false,
-            width: 24,
-            unicode: true,
-        };
+        let style = Style::new(false, 24, true);
         let columns = [
             Column::words("Method"),
             Column::numbers("Median"),

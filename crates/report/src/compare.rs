@@ -102,13 +102,8 @@ fn changes(comparisons: &[RunComparison], title: &str) -> Document {
             .map(|one| Column::numbers(&format!("change in {}", metric_words(&one.metric)))),
     );
     let rows = (0..main.ratios.len()).map(|index| changes_of(index, &shown));
-    let rows: Vec<Row> = rows.collect();
     let mut text = heading(title);
-    text += if rows.is_empty() {
-        paragraph("no treatment is on both sides", 0, Paint::Plain)
-    } else {
-        table(columns, rows)
-    };
+    text += table(columns, rows).or("no treatment is on both sides");
     for note in notes(&shown) {
         text += paragraph(&note, 0, Paint::Dim);
     }
@@ -206,25 +201,17 @@ fn verdicts(sides: &[Side]) -> Document {
         let verdicts = run.analysis.verdicts.iter();
         verdicts.map(|verdict| verdict.id.clone()).collect()
     });
-    let rows: Vec<Row> = ids
-        .into_iter()
-        .map(|id| {
-            let cells = sides.iter().map(|side| verdict_cell(side, &id));
-            let mut row = Row::new(std::iter::once(id.clone()).chain(cells));
-            if outcomes_differ(sides, &id) {
-                row.paint = Paint::Yellow;
-                row.below.push("the verdicts differ".to_owned());
-            }
-            row
-        })
-        .collect();
+    let rows = ids.into_iter().map(|id| {
+        let cells = sides.iter().map(|side| verdict_cell(side, &id));
+        let mut row = Row::new(std::iter::once(id.clone()).chain(cells));
+        if outcomes_differ(sides, &id) {
+            row.paint = Paint::Yellow;
+            row.below.push("the verdicts differ".to_owned());
+        }
+        row
+    });
     let columns = columns("claim", &names(sides), Column::words);
-    let body = if rows.is_empty() {
-        paragraph("No claims to compare.", 0, Paint::Plain)
-    } else {
-        table(columns, rows)
-    };
-    heading("Verdicts") + body
+    heading("Verdicts") + table(columns, rows).or("No claims to compare.")
 }
 
 fn verdict<'a>(run: &'a Run, id: &str) -> Option<&'a Verdict> {
@@ -264,22 +251,15 @@ fn medians(sides: &[Side]) -> Document {
             .map(label)
             .collect()
     });
-    let rows: Vec<Row> = labels
-        .into_iter()
-        .map(|wanted| {
-            let cells = sides.iter().map(|side| median(side, &wanted));
-            Row::new(std::iter::once(wanted.clone()).chain(cells))
-        })
-        .collect();
+    let rows = labels.into_iter().map(|wanted| {
+        let cells = sides.iter().map(|side| median(side, &wanted));
+        Row::new(std::iter::once(wanted.clone()).chain(cells))
+    });
     let metrics = in_order(sides, |run| {
         vec![metric_words(&run.analysis.primary_metric)]
     });
     let columns = columns("treatment", &names(sides), Column::numbers);
-    let mut body = if rows.is_empty() {
-        paragraph("No treatments to compare.", 0, Paint::Plain)
-    } else {
-        table(columns, rows)
-    };
+    let mut body = table(columns, rows).or("No treatments to compare.");
     if sides.iter().any(|side| side.runs().len() > 1) {
         let note = "for several runs: the geometric mean and the range of their medians";
         body += paragraph(note, 0, Paint::Dim);

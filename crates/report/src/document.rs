@@ -1,6 +1,6 @@
 //! A run as a document for other people: its verdicts, comparisons and treatments.
 
-use toll_document::{Column, Document, Inline, Paint, Row, heading, note, paragraph, table};
+use toll_document::{Column, Document, Inline, Paint, Row, heading, notes, paragraph, table};
 
 use super::parts::{self, Part, Place};
 use super::twins::twins;
@@ -25,7 +25,6 @@ pub fn document(run: &Run) -> Document {
     );
     let plain = |text: Inline| paragraph(text, 0, Paint::Plain);
     let guests = analysis.guests.iter().map(words::guest_line);
-    let remarks = analysis.warnings.iter().chain(&analysis.notes);
     let parts = [
         heading(&record.title),
         plain(Inline::code(&record.experiment) + origin),
@@ -36,7 +35,10 @@ pub fn document(run: &Run) -> Document {
         parts_of_report(run),
         comparison::table(run).document(),
         twins(analysis),
-        remarks.map(|one| note(one, Paint::Plain)).collect(),
+        notes(
+            analysis.warnings.iter().chain(&analysis.notes),
+            Paint::Plain,
+        ),
     ];
     parts.into_iter().collect()
 }

@@ -3,7 +3,7 @@
 use toll_core::fleet::model::{FactLevel, FactRole, FleetClaim, FleetReport};
 use toll_core::format;
 use toll_core::spec::Platform;
-use toll_document::{Column, Document, Paint, Row, heading, note, table};
+use toll_document::{Column, Document, Paint, Row, heading, notes, table};
 use toll_report::terminal::paint;
 use toll_report::words;
 
@@ -30,7 +30,7 @@ pub fn of_report(report: &FleetReport) -> Document {
     let remark = "over machines: centre and 95 % confidence interval of their true values; a further \
                 machine: 95 % prediction interval; both ignore machines far from the others";
     text.gap();
-    text += note(remark, Paint::Dim);
+    text += notes([remark], Paint::Dim);
     text
 }
 

@@ -7,8 +7,8 @@ use toll_calls::model::{
 use toll_calls::sizes::Sizes;
 use toll_core::format;
 use toll_document::{
-    Column, Document, Paint, Row, alternatives, columns, figure, heading, note, paragraph, right,
-    table,
+    Column, Document, Paint, Row, alternatives, columns, figure, heading, notes, paragraph, right,
+    section, table,
 };
 use toll_report::words;
 
@@ -30,21 +30,14 @@ pub struct Shown {
 
 /// Formats the report of a traced program.
 pub fn of_report(report: &TraceReport, shown: Shown) -> Document {
-    let mut sections = vec![
+    Document::sections([
         header(report),
         advice(report),
         programs(report, shown),
         calls(report),
-    ];
-    let files = files(report, shown);
-    if !files.is_empty() {
-        sections.push(heading("Sizes of the calls, by file") + files);
-    }
-    if !report.notes.is_empty() {
-        let notes = report.notes.iter();
-        sections.push(notes.map(|one| note(one, Paint::Yellow)).collect());
-    }
-    Document::sections(sections)
+        section("Sizes of the calls, by file", files(report, shown)),
+        notes(&report.notes, Paint::Yellow),
+    ])
 }
 
 fn header(report: &TraceReport) -> Document {

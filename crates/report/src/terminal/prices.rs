@@ -1,6 +1,6 @@
 //! A price list: what each row costs, by group.
 
-use toll_document::{Column, Document, Paint, Row, heading, note, paragraph, table};
+use toll_document::{Column, Document, Paint, Row, heading, notes, paragraph, table};
 
 use super::paint::paint_of_relation;
 use crate::claim::Run;
@@ -32,7 +32,7 @@ pub fn of_run(run: &Run, is_shown: IsShown) -> Document {
         Column::words("for each"),
     ];
     text += grouped(&prices, columns, row);
-    Document::sections([text, notes(run)])
+    Document::sections([text, remarks(run)])
 }
 
 /// Compares a list with another one; the differences between the machines come first.
@@ -42,15 +42,13 @@ pub fn compared(
     differences: &[Difference],
     comparison: &RunComparison,
 ) -> Document {
-    let mut text = heading("Prices of this machine against the other list");
+    let mut head = heading("Prices of this machine against the other list");
     for (name, run) in [("this", run), ("other", other)] {
         let line = format!("{name}: {}", when_and_where(run));
-        text += paragraph(&line, 0, Paint::Dim);
+        head += paragraph(&line, 0, Paint::Dim);
     }
-    text.gap();
     let names = ["this list".to_owned(), "other list".to_owned()];
-    text += machines(&names, &[], differences);
-    text.gap();
+    let machines = machines(&names, &[], differences);
     let columns = vec![
         Column::words("what"),
         Column::numbers("this"),
@@ -59,18 +57,16 @@ pub fn compared(
     ];
     let prices = listed(run, &is_listed);
     let common = common_reason(comparison);
-    text += grouped(&prices, columns, |price| {
+    let mut ratios = grouped(&prices, columns, |price| {
         compared_row(price, other, comparison, common)
     });
-    if let Some(why) = common {
-        text += note(&format!("all: {why}"), Paint::Yellow);
-    }
+    ratios += notes(common.map(|why| format!("all: {why}")), Paint::Yellow);
     let remark = format!(
         "The intervals of all ratios hold simultaneously; {}.",
         words::margin_between_runs(comparison)
     );
-    text += paragraph(&remark, 0, Paint::Dim);
-    text
+    ratios += paragraph(&remark, 0, Paint::Dim);
+    Document::sections([head, machines, ratios])
 }
 
 /// Why no ratio is judged, if one reason holds for all.
@@ -187,18 +183,18 @@ fn price_unit(price: Option<&Price>) -> String {
     price.map_or_else(String::new, |price| price.unit.clone())
 }
 
-fn notes(run: &Run) -> Document {
-    let mut notes = Vec::new();
+fn remarks(run: &Run) -> Document {
+    let mut lines = Vec::new();
     let blocks = run.analysis.blocks;
     if blocks < run.stored.experiment.run.min_blocks as usize {
-        notes.extend(run.stored.run.stop_reason.clone());
+        lines.extend(run.stored.run.stop_reason.clone());
     }
     if blocks < BLOCKS_MIN {
-        notes.push(format!(
+        lines.push(format!(
             "with {} the intervals cover less than 95 %; {BLOCKS_MIN} blocks are enough",
             words::plural(blocks, "block")
         ));
     }
-    notes.extend(run.analysis.warnings.iter().cloned());
-    notes.iter().map(|one| note(one, Paint::Yellow)).collect()
+    lines.extend(run.analysis.warnings.iter().cloned());
+    notes(lines, Paint::Yellow)
 }

@@ -9,35 +9,28 @@ use crate::words;
 
 /// Shows the results of a self-test on a machine.
 pub fn of_report(report: &SelftestReport, machine: &Machine) -> Document {
-    let mut text = heading("Self-test: comparisons whose answer is known");
-    let line = |text: &str, paint| paragraph(text, 0, paint);
-    text += line(&words::machine_line(machine), Paint::Dim);
+    let line = |text: String, paint| paragraph(text, 0, paint);
+    let mut head = heading("Self-test: comparisons whose answer is known");
+    head += line(words::machine_line(machine), Paint::Dim);
     if report.made < report.planned {
         let phrase = format!(
             "interrupted: {} of {} comparisons were made",
             report.made, report.planned
         );
-        text += line(&phrase, Paint::Yellow);
+        head += line(phrase, Paint::Yellow);
     }
-    text.gap();
-    text += arms(report);
-    text.gap();
-    for sentence in sentences(report) {
-        text += line(&sentence, Paint::Plain);
-    }
-    text.gap();
-    if report.problems.is_empty() {
-        let (verdict, paint) = if report.made == report.planned {
-            ("✔ as expected", Paint::Green)
-        } else {
-            ("no problem so far", Paint::Plain)
-        };
-        text += line(verdict, paint);
-    }
-    for problem in &report.problems {
-        text += line(&format!("✘ problem: {problem}"), Paint::Red);
-    }
-    text
+    let sentences = sentences(report).into_iter();
+    let problems = report.problems.iter();
+    let problems = problems.map(|problem| line(format!("✘ problem: {problem}"), Paint::Red));
+    let verdict = if !report.problems.is_empty() {
+        problems.collect()
+    } else if report.made == report.planned {
+        line("✔ as expected".into(), Paint::Green)
+    } else {
+        line("no problem so far".into(), Paint::Plain)
+    };
+    let sentences = sentences.map(|one| line(one, Paint::Plain)).collect();
+    Document::sections([head, arms(report), sentences, verdict])
 }
 
 fn arms(report: &SelftestReport) -> Document {
@@ -50,8 +43,7 @@ fn arms(report: &SelftestReport) -> Document {
         Column::numbers("ratio"),
         Column::numbers("blocks"),
     ];
-    let rows: Vec<Row> = report.arms.iter().map(row).collect();
-    table(titles, rows)
+    table(titles, report.arms.iter().map(row))
 }
 
 fn row(arm: &SelftestArm) -> Row {

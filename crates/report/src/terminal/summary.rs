@@ -1,7 +1,7 @@
 //! One run: first the answer to its question, then the data behind it.
 
 use toll_core::run::RunStatus;
-use toll_document::{Column, Document, Paint, Row, heading, note, paragraph, table};
+use toll_document::{Column, Document, Paint, Row, heading, notes, paragraph, section, table};
 
 use super::{explanation, verdicts};
 use crate::claim::Run;
@@ -100,15 +100,6 @@ fn advice_lines(run: &Run) -> Document {
     text
 }
 
-/// A section with a heading; nothing if the body is empty.
-fn section(title: &str, body: Document) -> Document {
-    if body.is_empty() {
-        body
-    } else {
-        heading(title) + body
-    }
-}
-
 /// Where, when and how the run was made.
 fn origin(reported: &Run) -> Document {
     let run = &reported.stored.run;
@@ -144,33 +135,24 @@ fn origin(reported: &Run) -> Document {
 }
 
 fn treatments(reported: &Run) -> Document {
-    let treatments = comparison::table(reported).document();
-    if treatments.is_empty() {
-        paragraph("No treatments.", 0, Paint::Plain)
-    } else {
-        treatments
-    }
+    comparison::table(reported).document().or("No treatments.")
 }
 
 fn derived(analysis: &Analysis) -> Document {
     let columns = [Column::words("quantity"), Column::numbers("value")];
-    let rows: Vec<Row> = analysis
-        .derived
-        .iter()
-        .map(|derived| {
-            let value = derived.estimate.as_ref().map_or_else(
-                || format::NOTHING.to_owned(),
-                |value| format::derived(value, &derived.unit),
-            );
-            let mut row = Row::new([format!("{} ({})", derived.text, derived.id), value]);
-            row.below.extend(derived.note.clone());
-            for (name, value) in &derived.details {
-                row.below
-                    .push(format!("{name} {}", format::significant(*value)));
-            }
-            row
-        })
-        .collect();
+    let rows = analysis.derived.iter().map(|derived| {
+        let value = derived.estimate.as_ref().map_or_else(
+            || format::NOTHING.to_owned(),
+            |value| format::derived(value, &derived.unit),
+        );
+        let mut row = Row::new([format!("{} ({})", derived.text, derived.id), value]);
+        row.below.extend(derived.note.clone());
+        for (name, value) in &derived.details {
+            row.below
+                .push(format!("{name} {}", format::significant(*value)));
+        }
+        row
+    });
     table(columns, rows)
 }
 
@@ -197,7 +179,7 @@ fn steps(analysis: &Analysis) -> Document {
             row.below.push(format!("nearest cache: {cache}"));
             row
         };
-        let rows: Vec<Row> = staircase.steps.iter().map(row).collect();
+        let rows = staircase.steps.iter().map(row);
         let title = words::staircase(staircase);
         paragraph(&title, 0, Paint::Dim) + table(columns(), rows)
     });
@@ -211,34 +193,29 @@ fn disturbances(analysis: &Analysis) -> Document {
         Column::numbers("median"),
         Column::numbers("largest"),
     ];
-    let rows: Vec<Row> = analysis
-        .disturbances
-        .iter()
-        .map(|disturbance| {
-            let unit = words::disturbance_unit(&disturbance.name);
-            let mut row = Row::new([
-                metric_words(&disturbance.name),
-                format!(
-                    "{} of {}",
-                    disturbance.trials_affected, disturbance.trials_recorded
-                ),
-                format::value(disturbance.median, unit),
-                format::value(disturbance.maximum, unit),
-            ]);
-            row.below.push(disturbance.text.clone());
-            row
-        })
-        .collect();
+    let rows = analysis.disturbances.iter().map(|disturbance| {
+        let unit = words::disturbance_unit(&disturbance.name);
+        let mut row = Row::new([
+            metric_words(&disturbance.name),
+            format!(
+                "{} of {}",
+                disturbance.trials_affected, disturbance.trials_recorded
+            ),
+            format::value(disturbance.median, unit),
+            format::value(disturbance.maximum, unit),
+        ]);
+        row.below.push(disturbance.text.clone());
+        row
+    });
     table(columns, rows)
 }
 
 /// The warnings, and with `has_notes` also the notes that always apply.
 fn caveats(analysis: &Analysis, has_notes: bool) -> Document {
-    let warnings = analysis.warnings.iter().map(|one| note(one, Paint::Yellow));
-    let notes = analysis.notes.iter().filter(|_| has_notes);
-    let body: Document = warnings
-        .chain(notes.map(|one| note(one, Paint::Dim)))
-        .collect();
+    let mut body = notes(&analysis.warnings, Paint::Yellow);
+    if has_notes {
+        body += notes(&analysis.notes, Paint::Dim);
+    }
     let title = if analysis.warnings.is_empty() {
         "Notes"
     } else {

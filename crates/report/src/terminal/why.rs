@@ -1,6 +1,6 @@
 //! Why one treatment takes longer than another.
 
-use toll_document::{Column, Document, Paint, Row, note, paragraph, table};
+use toll_document::{Column, Document, Paint, Row, notes, paragraph, table};
 
 use crate::claim::metric_words;
 use crate::claim::model::{Estimate, Explanation};
@@ -33,18 +33,8 @@ pub fn of_explanation(one: &Explanation) -> Document {
     last.paint = Paint::Dim;
     rows.push(last);
     text += table(columns, rows);
-    if !one.entries.is_empty() {
-        text.gap();
-        text += entries(one);
-    }
-    if !one.counts.is_empty() {
-        text.gap();
-        text += counts(one);
-    }
-    for remark in explained::notes(one) {
-        text += note(&remark, Paint::Dim);
-    }
-    text
+    let notes = notes(explained::notes(one), Paint::Dim);
+    Document::sections([text, entries(one), counts(one)]) + notes
 }
 
 /// Name, share and difference of a row.

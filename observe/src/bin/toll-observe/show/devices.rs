@@ -1,7 +1,7 @@
 //! Shows which processes hold which devices.
 
 use toll_core::format;
-use toll_document::{Column, Document, Paint, Row, heading, note, paragraph, table};
+use toll_document::{Column, Document, Paint, Row, heading, notes, paragraph, table};
 use toll_observe::devices::{Access, By, Ended, Held, Hold, Process, Report, totals};
 
 /// Most processes that are named among those that could not be inspected.
@@ -9,28 +9,20 @@ const UNSEEN_MAX: usize = 8;
 
 /// Returns the report for a terminal: which processes hold which devices.
 pub fn of_report(report: &Report) -> Document {
-    let mut text = Document::default();
-    if let Some(command) = &report.command {
-        text += heading(&format!("devices: {}", command.join(" ")));
+    let head = report.command.as_ref().map(|command| {
         let ended = match report.ended {
             Some(Ended::Status(status)) => format!("ended with status {status}"),
             Some(Ended::Signal(signal)) => format!("ended by signal {signal}"),
             None => "has not ended".into(),
         };
-        text += paragraph(&ended, 0, Paint::Plain);
-        text.gap();
-    }
-    for process in &report.processes {
-        text += self::process(process);
-        text.gap();
-    }
-    if report.processes.len() > 1 {
-        text += together(report);
-        text.gap();
-    }
-    text += counted(report);
-    let notes = report.notes.iter();
-    text + notes.map(|one| note(one, Paint::Yellow)).collect()
+        let title = format!("devices: {}", command.join(" "));
+        heading(&title) + paragraph(&ended, 0, Paint::Plain)
+    });
+    let together = (report.processes.len() > 1).then(|| together(report));
+    let processes = report.processes.iter().map(process);
+    let sections = head.into_iter().chain(processes).chain(together);
+    let notes = notes(&report.notes, Paint::Yellow);
+    Document::sections(sections.chain([counted(report) + notes]))
 }
 
 fn process(process: &Process) -> Document {

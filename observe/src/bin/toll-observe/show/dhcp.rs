@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use toll_document::{Document, Paint, heading, note, paragraph, plural};
+use toll_document::{Document, Paint, heading, notes, paragraph, plural, section};
 use toll_observe::dhcp::{Checksum, Event, Exchange, Lease, LeaseEnd, Message, Report, duration};
 
 /// Codes of options whose content is already in the line of a message.
@@ -12,7 +12,7 @@ const SAID: [u8; 2] = [53, 255];
 /// Returns the report for a terminal on the leases in a capture. `of` is the capture's
 /// name.
 pub fn of_report(report: &Report, of: &str) -> Document {
-    let mut text = heading(&format!("dhcp: {of}"));
+    let mut head = heading(&format!("dhcp: {of}"));
     let begin = report
         .begin_ns
         .and_then(|ns| Timestamp::from_nanosecond(ns.into()).ok());
@@ -24,36 +24,23 @@ pub fn of_report(report: &Report, of: &str) -> Document {
         plural(report.exchanges.len(), "exchange"),
         begin.unwrap_or_default()
     );
-    text += paragraph(&line, 0, Paint::Plain);
-    for exchange in &report.exchanges {
-        text.gap();
-        text += self::exchange(exchange);
-    }
-    if !report.leases.is_empty() {
-        text.gap();
-        text += heading("Leases");
-        for lease in &report.leases {
-            text += paragraph(self::lease(lease), 0, Paint::Plain);
-        }
-    }
-    if !report.answers.is_empty() {
-        text.gap();
-        text += heading("Questions");
-    }
-    for answer in &report.answers {
-        text += paragraph(answer.question, 0, Paint::Bold);
-        text += paragraph(&answer.answer, 2, Paint::Plain);
-    }
-    if !report.problems.is_empty() {
-        text.gap();
-        text += heading("Wrong packets");
-    }
-    for problem in &report.problems {
+    head += paragraph(&line, 0, Paint::Plain);
+    let leases = report.leases.iter();
+    let leases = leases.map(|one| paragraph(lease(one), 0, Paint::Plain));
+    let answers = report.answers.iter().map(|answer| {
+        paragraph(answer.question, 0, Paint::Bold) + paragraph(&answer.answer, 2, Paint::Plain)
+    });
+    let problems = report.problems.iter().map(|problem| {
         let line = format!("packet {}: {}", problem.packet, problem.reason);
-        text += paragraph(&line, 0, Paint::Red);
-    }
-    let notes = report.notes.iter();
-    text + notes.map(|one| note(one, Paint::Yellow)).collect()
+        paragraph(&line, 0, Paint::Red)
+    });
+    let exchanges = report.exchanges.iter().map(exchange);
+    let sections = std::iter::once(head).chain(exchanges).chain([
+        section("Leases", leases.collect()),
+        section("Questions", answers.collect()),
+        section("Wrong packets", problems.collect()),
+    ]);
+    Document::sections(sections) + notes(&report.notes, Paint::Yellow)
 }
 
 fn exchange(exchange: &Exchange) -> Document {

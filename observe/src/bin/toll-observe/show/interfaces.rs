@@ -3,15 +3,13 @@
 use std::fmt::Display;
 
 use toll_core::format;
-use toll_document::{Document, Paint, note, paragraph};
+use toll_document::{Document, Paint, notes, paragraph};
 use toll_observe::interfaces::{Address, DefaultRoute, Interface, Report, State};
 
 /// Returns the report for a terminal: addresses, netmasks and gateways of interfaces.
 pub fn of_report(report: &Report) -> Document {
     let interfaces = report.interfaces.iter().map(interface);
-    let notes = report.notes.iter();
-    let notes = notes.map(|one| note(one, Paint::Yellow)).collect();
-    Document::sections(interfaces.chain([notes]))
+    Document::sections(interfaces.chain([notes(&report.notes, Paint::Yellow)]))
 }
 
 fn interface(interface: &Interface) -> Document {
