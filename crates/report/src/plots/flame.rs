@@ -115,7 +115,6 @@ fn frame(function: &ProfiledFunction) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::ProfiledTrial;
 
     #[test]
     fn a_part_between_two_marks_is_cut_out() {
@@ -130,7 +129,7 @@ mod tests {
             name: Some(name.into()),
             file: file.map(str::to_owned),
         };
-        let trial = |treatment, time_ns| ProfiledTrial {
+        let trial = |treatment, time_ns| crate::run::ProfiledTrial {
             block: 0,
             treatment,
             iterations: 2,
