@@ -4,7 +4,6 @@
 //! blocks of the record, from a different start for each benchmark. So a disturbance that lasts
 //! several blocks does so in the simulation, too. The run is stopped and judged like a real one.
 
-use toll_core::claim::regression::Regression;
 use toll_core::claim::{analyse, questions};
 use toll_core::plan::Plan;
 use toll_core::run::{RunRecord, RunStatus, StoredRun, TrialRecord};
@@ -12,7 +11,7 @@ use toll_core::spec::adhoc::{AdhocCommands, experiment};
 use toll_core::spec::trees::{SIDES, TREE, Trees};
 use toll_core::spec::{ComparisonGoal, Experiment};
 use toll_core::spec::{Level, LevelOverride};
-use toll_stats::{Rng, median};
+use toll_stats::{Decision, Rng, median};
 
 const METRIC: &str = "duration_ns";
 
@@ -124,10 +123,9 @@ pub fn simulate(record: &Record, case: Case, runs: usize, seed: u64) -> Outcomes
         };
         let seconds = draw(record, case, &plan, &mut stored, &mut rng);
         let analysis = analyse(&stored);
-        let is_failed = analysis
-            .comparisons
-            .iter()
-            .any(|one| one.is_judged && one.regression(&analysis, case.limit) == Regression::Yes);
+        let is_failed = analysis.comparisons.iter().any(|one| {
+            one.is_judged && one.judged(&analysis).regression(case.limit) == Decision::Supported
+        });
         outcomes.runs += 1;
         outcomes.failed += usize::from(is_failed);
         outcomes.blocks.push(analysis.blocks as f64);

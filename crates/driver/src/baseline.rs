@@ -17,7 +17,7 @@ use toll_report::compare::over_baseline;
 use toll_system::{Failure, output};
 
 use crate::differences::{confounders, other_runs, work_differences};
-use crate::gate::{GateArguments, JudgedRatio, ratios_between, ratios_within, why_no_ratio};
+use crate::gate::{GateArguments, GatedRatio, ratios_between, ratios_within, why_no_ratio};
 
 /// Longest name of a baseline, in bytes.
 const NAME_BYTES_MAX: usize = 64;
@@ -245,7 +245,7 @@ pub struct Compared {
     /// The comparisons as data.
     pub comparisons: Vec<RunComparison>,
     /// The ratios that `--fail-on` judges.
-    pub ratios: Vec<JudgedRatio>,
+    pub ratios: Vec<GatedRatio>,
 }
 
 fn check_shared(

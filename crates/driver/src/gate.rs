@@ -3,16 +3,15 @@
 use anyhow::bail;
 use clap::Args;
 use toll_core::claim::can_regress;
-use toll_core::claim::model::{
-    Analysis, Estimate, Metric, Outcome, Relation, Replicates, RunComparison, Sessions,
-};
-use toll_core::claim::regression::{Regression, judge};
+use toll_core::claim::model::{Analysis, Outcome, Replicates, RunComparison, Sessions};
+use toll_core::claim::ratio::JudgedRatio;
 use toll_core::claim::work::Difference;
 use toll_core::format;
 use toll_core::plan::Plan;
 use toll_core::spec::Experiment;
 use toll_core::spec::quantity::parse_share;
 use toll_report::words;
+use toll_stats::Decision;
 use toll_system::{Failure, output};
 
 /// A condition of `--fail-on`.
@@ -47,32 +46,13 @@ pub struct GateArguments {
 }
 
 /// A ratio that may show a regression.
-pub struct JudgedRatio {
-    /// The two sides, in words: `new over old`.
-    pub what: String,
-    /// Name of the metric, and its description.
-    pub metric: (String, Metric),
+pub struct GatedRatio {
+    /// The two sides, the metric and the change, in words.
+    text: String,
     /// New over old; absent if there is none.
-    pub ratio: Option<Estimate>,
-    /// The relation that the ratio's interval shows.
-    pub relation: Relation,
-    /// Whether to compare the interval with the limit; if not, the relation decides.
-    pub may_decide: bool,
+    judged: Option<JudgedRatio>,
     /// The known shifts between sessions, if the interval does not include them.
-    pub sessions: Option<Sessions>,
-    /// The largest difference between the reference and its A/A twin, as a share.
-    pub noise: f64,
-}
-
-impl JudgedRatio {
-    fn regression(&self, limit: f64) -> Regression {
-        let better = self.metric.1.better;
-        match (&self.ratio, self.relation) {
-            (Some(ratio), _) if self.may_decide => judge(ratio, better, limit, self.noise),
-            (_, Relation::Undecided) => Regression::Undecided,
-            _ => Regression::No,
-        }
-    }
+    sessions: Option<Sessions>,
 }
 
 impl GateArguments {
@@ -152,7 +132,7 @@ impl GateArguments {
     }
 
     /// Prints what meets a condition, and fails if anything does.
-    pub fn judge(&self, analyses: &[&Analysis], ratios: &[JudgedRatio]) -> anyhow::Result<()> {
+    pub fn judge(&self, analyses: &[&Analysis], ratios: &[GatedRatio]) -> anyhow::Result<()> {
         let mut met = Vec::new();
         for condition in &self.fail_on {
             match condition {
@@ -175,44 +155,38 @@ pub fn why_no_ratio(experiment: &Experiment) -> Option<String> {
 }
 
 /// The comparisons within a run, for `--fail-on`.
-pub fn ratios_within(analysis: &Analysis) -> Vec<JudgedRatio> {
+pub fn ratios_within(analysis: &Analysis) -> Vec<GatedRatio> {
     let label = |index: usize| analysis.treatments[index].label.clone();
     let comparisons = analysis.comparisons.iter();
     comparisons
         .filter(|comparison| comparison.is_judged)
-        .map(|comparison| JudgedRatio {
-            what: format!(
-                "{} over {}",
-                label(comparison.treatment),
-                label(comparison.reference)
-            ),
-            metric: (
-                comparison.metric.clone(),
-                analysis.metrics[&comparison.metric].clone(),
-            ),
-            ratio: Some(comparison.ratio),
-            relation: comparison.relation,
-            may_decide: comparison.may_decide,
-            sessions: None,
-            noise: comparison.noise(analysis).unwrap_or_default(),
+        .map(|comparison| {
+            let (name, metric) = (&comparison.metric, &analysis.metrics[&comparison.metric]);
+            let [new, old] = [comparison.treatment, comparison.reference].map(label);
+            let change = words::change(comparison.relation, &comparison.ratio, metric);
+            GatedRatio {
+                text: format!("{new} over {old}: {name}: {change}"),
+                judged: Some(comparison.judged(analysis)),
+                sessions: None,
+            }
         })
         .collect()
 }
 
 /// The ratios of runs to earlier runs, for `--fail-on`.
-pub fn ratios_between(comparison: &RunComparison) -> Vec<JudgedRatio> {
+pub fn ratios_between(comparison: &RunComparison) -> Vec<GatedRatio> {
     let [new, old] = [&comparison.new_runs, &comparison.old_runs].map(|ids| words::runs(ids));
     let is_of_trials = comparison.replicates == Replicates::Trials;
     let ratios = comparison.ratios.iter().filter(|_| comparison.is_judged);
     ratios
-        .map(|one| JudgedRatio {
-            what: format!("{} in {new} over {old}", one.label),
-            sessions: is_of_trials.then_some(comparison.sessions),
-            metric: (comparison.metric.clone(), comparison.described.clone()),
-            ratio: one.ratio,
-            relation: one.relation,
-            may_decide: one.relation == Relation::Worse,
-            noise: 0.0,
+        .map(|one| {
+            let (label, name) = (&one.label, &comparison.metric);
+            let change = words::change_between_runs(one, &comparison.described, true);
+            GatedRatio {
+                text: format!("{label} in {new} over {old}: {name}: {change}"),
+                judged: comparison.judged(one),
+                sessions: is_of_trials.then_some(comparison.sessions),
+            }
         })
         .collect()
 }
@@ -248,29 +222,28 @@ fn count_refuted(analyses: &[&Analysis]) -> Option<String> {
     ))
 }
 
-fn count_regressions(ratios: &[JudgedRatio], limit: f64) -> Option<String> {
+fn count_regressions(ratios: &[GatedRatio], limit: f64) -> Option<String> {
     let mut worse = 0;
     let mut undecided = 0;
-    for one in ratios {
-        let (name, metric) = &one.metric;
-        let regression = one.regression(limit);
-        worse += usize::from(regression == Regression::Yes);
-        undecided += usize::from(regression == Regression::Undecided);
-        if let (Regression::Yes, Some(ratio)) = (regression, &one.ratio) {
-            output::note(&format!(
-                "regression: {}: {name}: {}, wholly past {}",
-                one.what,
-                words::change(one.relation, ratio, metric),
-                format::percent(limit.max(one.noise))
-            ));
+    let mut noise: f64 = 0.0;
+    for GatedRatio { text, judged, .. } in ratios {
+        let Some(judged) = judged else {
+            undecided += 1;
+            continue;
+        };
+        noise = noise.max(judged.noise);
+        match judged.regression(limit) {
+            Decision::Supported => {
+                worse += 1;
+                let past = format::percent(limit.max(judged.noise));
+                output::note(&format!("regression: {text}, wholly past {past}"));
+            }
+            Decision::Inconclusive => undecided += 1,
+            Decision::Refuted => {}
         }
     }
-    let noise = ratios.iter().map(|one| one.noise).fold(0.0, f64::max);
     let noisy = if noise > limit {
-        format!(
-            " and past the difference of A/A twins, at most {}",
-            format::percent(noise)
-        )
+        format!(" and past the noise, at most {}", format::percent(noise))
     } else {
         String::new()
     };

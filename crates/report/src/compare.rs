@@ -10,9 +10,7 @@ use super::run_differences::{different_work, machines};
 use super::terminal::paint_of_relation;
 use super::words;
 use crate::claim::between::{Side, mean_of_medians};
-use crate::claim::model::{
-    Better, Relation, Replicates, RunComparison, RunRatio, TreatmentSummary, Verdict,
-};
+use crate::claim::model::{Better, Replicates, RunComparison, RunRatio, TreatmentSummary, Verdict};
 use crate::claim::work::Difference;
 use crate::claim::{Run, metric_words};
 use crate::format;
@@ -167,10 +165,11 @@ fn notes(shown: &[&RunComparison]) -> Vec<String> {
 fn sentence(comparison: &RunComparison) -> Option<String> {
     let known = |one: &&RunRatio| one.ratio.is_some();
     let size = |one: &RunRatio| one.ratio.map_or(0.0, |ratio| ratio.value.ln().abs());
-    let decided = comparison.ratios.iter().filter(known).filter(|one| {
-        let is_open = matches!(one.relation, Relation::Same | Relation::Undecided);
-        !is_open || comparison.ratios.len() == 1
-    });
+    let decided = comparison
+        .ratios
+        .iter()
+        .filter(known)
+        .filter(|one| one.relation.differs() || comparison.ratios.len() == 1);
     let largest = decided.max_by(|a, b| size(a).total_cmp(&size(b)))?;
     let [new, old] = largest.counts;
     let replicates = match comparison.replicates {

@@ -1,11 +1,12 @@
 //! List of differences for a run with many comparisons.
 
+use toll_stats::Decision;
+
 use super::comparison_table::{ComparisonRow, ComparisonTable};
 use super::words;
 use crate::claim::model::{
     Analysis, Comparison, Estimate, FunctionDifference, FunctionDifferences, Overall, Relation,
 };
-use crate::claim::regression::Regression;
 use crate::claim::{CPU_TIME, WALL_TIME, metric_words};
 use crate::format;
 
@@ -17,7 +18,7 @@ const FUNCTIONS_SHOWN: usize = 10;
 pub fn list(analysis: &Analysis, limit: Option<f64>) -> ComparisonTable {
     let judged = judged(analysis);
     let mut differing = judged.clone();
-    differing.retain(|one| differs(one));
+    differing.retain(|one| one.relation.differs());
     differing.sort_by(|a, b| size(&b.ratio).total_cmp(&size(&a.ratio)));
     let sentences: Vec<String> = analysis
         .overall
@@ -40,13 +41,6 @@ pub fn list(analysis: &Analysis, limit: Option<f64>) -> ComparisonTable {
 fn judged(analysis: &Analysis) -> Vec<&Comparison> {
     let all = analysis.comparisons.iter();
     all.filter(|one| one.is_judged).collect()
-}
-
-fn differs(one: &Comparison) -> bool {
-    matches!(
-        one.relation,
-        Relation::Better | Relation::Worse | Relation::Different
-    )
 }
 
 fn size(ratio: &Estimate) -> f64 {
@@ -122,7 +116,7 @@ fn no_difference(judged: &[&Comparison], analysis: &Analysis) -> Vec<String> {
     let same = judged.iter().filter(|one| one.relation == Relation::Same);
     let largest = same
         .clone()
-        .map(|one| reach(&one.ratio))
+        .map(|one| one.ratio.reach())
         .fold(0.0, f64::max);
     let count = same.count();
     if count > 0 {
@@ -143,19 +137,19 @@ fn no_difference(judged: &[&Comparison], analysis: &Analysis) -> Vec<String> {
 /// Counts the comparisons on each side of a run's limit.
 pub(super) fn against_limit(analysis: &Analysis, limit: f64) -> Vec<String> {
     let judged = judged(analysis);
-    let of = |regression: Regression| -> Vec<&Comparison> {
+    let of = |decision: Decision| -> Vec<&Comparison> {
         let all = judged.iter().copied();
-        all.filter(|one| one.regression(analysis, limit) == regression)
+        all.filter(|one| one.judged(analysis).regression(limit) == decision)
             .collect()
     };
-    let count = |regression: Regression| format!("{} of {}", of(regression).len(), judged.len());
+    let count = |decision: Decision| format!("{} of {}", of(decision).len(), judged.len());
     let past = format::percent(limit);
     let mut lines = vec![format!(
         "past the limit of {past}: {}; below it: {}",
-        count(Regression::Yes),
-        count(Regression::No)
+        count(Decision::Supported),
+        count(Decision::Refuted)
     )];
-    lines.extend(undecided(of(Regression::Undecided), analysis));
+    lines.extend(undecided(of(Decision::Inconclusive), analysis));
     lines.extend(cpu_time_would_decide(&judged, analysis, limit));
     lines.extend(waiting_got_longer(&judged, analysis, limit));
     lines
@@ -178,15 +172,15 @@ fn cpu_time_would_decide(
     analysis: &Analysis,
     limit: f64,
 ) -> Option<String> {
-    let side = |one: &Comparison| one.regression(analysis, limit);
+    let side = |one: &Comparison| one.judged(analysis).regression(limit);
     let open = judged
         .iter()
-        .filter(|one| one.metric == WALL_TIME && side(one) == Regression::Undecided);
-    let sides: Vec<Option<Regression>> = open
+        .filter(|one| one.metric == WALL_TIME && side(one) == Decision::Inconclusive);
+    let sides: Vec<Option<Decision>> = open
         .map(|one| by_other_time(one, CPU_TIME, analysis).map(side))
         .collect();
     let count = |which| sides.iter().filter(|one| **one == Some(which)).count();
-    let [past, below] = [Regression::Yes, Regression::No].map(count);
+    let [past, below] = [Decision::Supported, Decision::Refuted].map(count);
     (past + below > 0).then(|| {
         format!(
             "CPU time would decide {} of {} undecided: {past} past the limit, {below} below it; \
@@ -199,12 +193,12 @@ fn cpu_time_would_decide(
 
 /// Says that commands take longer though not on a CPU, if the limit applies to CPU time only.
 fn waiting_got_longer(judged: &[&Comparison], analysis: &Analysis, limit: f64) -> Option<String> {
-    let side = |one: &Comparison| one.regression(analysis, limit);
+    let side = |one: &Comparison| one.judged(analysis).regression(limit);
     let longer: Vec<String> = judged
         .iter()
-        .filter(|one| one.metric == CPU_TIME && side(one) == Regression::No)
+        .filter(|one| one.metric == CPU_TIME && side(one) == Decision::Refuted)
         .filter_map(|one| by_other_time(one, WALL_TIME, analysis))
-        .filter(|one| side(one) == Regression::Yes)
+        .filter(|one| side(one) == Decision::Supported)
         .map(|one| named(one, analysis))
         .collect();
     (!longer.is_empty()).then(|| {
@@ -233,7 +227,7 @@ fn named(one: &Comparison, analysis: &Analysis) -> String {
 fn undecided(mut open: Vec<&Comparison>, analysis: &Analysis) -> Vec<String> {
     const LISTED: usize = 8;
     let mut lines = Vec::new();
-    open.sort_by(|a, b| reach(&b.ratio).total_cmp(&reach(&a.ratio)));
+    open.sort_by(|a, b| b.ratio.reach().total_cmp(&a.ratio.reach()));
     let (open, few): (Vec<_>, Vec<_>) = open.into_iter().partition(|one| one.may_decide);
     if let Some(reason) = few.iter().find_map(|one| one.reason.as_ref()) {
         lines.push(format!("{} undecided: {reason}", few.len()));
@@ -255,12 +249,6 @@ fn undecided(mut open: Vec<&Comparison>, analysis: &Analysis) -> Vec<String> {
         ));
     }
     lines
-}
-
-/// The largest difference that an interval contains, as a share.
-fn reach(ratio: &Estimate) -> f64 {
-    let away = |end: f64| end.max(1.0 / end) - 1.0;
-    away(ratio.low).max(away(ratio.high))
 }
 
 /// Sums up all comparisons by the main metric. With a limit, it leaves out the counts, because then

@@ -1,10 +1,10 @@
 //! Verdicts or comparisons as a JUnit report for continuous integration.
 
 use toll_document::sanitize;
+use toll_stats::Decision;
 
 use super::words;
 use crate::claim::model::{Analysis, Comparison, Outcome, Verdict};
-use crate::claim::regression::Regression;
 use crate::claim::{MARGIN_MIN, Run};
 use crate::format;
 
@@ -116,22 +116,22 @@ fn compared(one: &Comparison, analysis: &Analysis, limit: f64) -> Case {
     Case {
         name: format!("{new}: {}", one.metric),
         figures: format!("{new} over {old}: {change}{noise}; {blocks}"),
-        result: match one.regression(analysis, limit) {
-            Regression::Yes => {
+        result: match one.judged(analysis).regression(limit) {
+            Decision::Supported => {
                 let message = format!(
                     "{change}: the interval lies wholly past {}",
                     format::percent(past)
                 );
                 CaseResult::Failed(message, "regression")
             }
-            Regression::Undecided => {
+            Decision::Inconclusive => {
                 let reason = one
                     .reason
                     .as_deref()
                     .unwrap_or("the interval reaches past the limit");
                 CaseResult::Skipped(format!("undecided: {reason}"))
             }
-            Regression::No => CaseResult::Passed,
+            Decision::Refuted => CaseResult::Passed,
         },
     }
 }

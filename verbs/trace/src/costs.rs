@@ -51,7 +51,7 @@ fn newest(store: &Path, work_dir: Option<&Path>) -> anyhow::Result<Option<Costs>
 
 fn costs_of(run: &Run) -> anyhow::Result<Costs> {
     let mut costs = Costs::from_run(&run.stored).map_err(Failure::Usage)?;
-    costs.noise_band = run.analysis.twins.first().map(|twin| twin.reach());
+    costs.noise_band = run.analysis.twins.first().map(|twin| twin.ratio.reach());
     Ok(costs)
 }
 

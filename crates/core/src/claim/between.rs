@@ -8,11 +8,10 @@
 
 use toll_stats::{Interval, Welch, holm, shift};
 
-use super::comparison::relation;
 use super::model::{
-    Better, Estimate, Metric, Relation, Replicates, RunComparison, RunRatio, Sessions,
-    TreatmentSummary,
+    Better, Metric, Relation, Replicates, RunComparison, RunRatio, Sessions, TreatmentSummary,
 };
+use super::ratio::JudgedRatio;
 use super::{ALPHA, CONFIDENCE, MARGIN_MIN, Run, SESSIONS_MIN, emulation, metric, sessions};
 
 use crate::reason::EMULATED;
@@ -32,7 +31,7 @@ impl Run {
         let twins = self.analysis.twins.iter();
         let bands = twins
             .filter(|twin| twin.metric == metric)
-            .map(super::model::TwinSummary::reach);
+            .map(|twin| twin.ratio.reach());
         bands.fold(0.0, f64::max)
     }
 
@@ -224,7 +223,7 @@ impl<'a> Pairing<'a> {
         let rows = measured.rows.iter().zip(&self.rows);
         let better = measured.described.better;
         let ratios = rows
-            .map(|(row, (label, _))| self.ratio(row, label, measured.margin.ln_1p(), better))
+            .map(|(row, (label, _))| self.ratio(row, label, measured.margin, better))
             .collect();
         RunComparison {
             new_runs: self.new.ids(),
@@ -263,31 +262,29 @@ impl<'a> Pairing<'a> {
             Replicates::Trials => shift(old, new, confidence),
             Replicates::Sessions => Welch::of_few(old, new).interval(confidence),
         };
-        let (relation, reason) = match interval.reaches(confidence) {
-            _ if row.is_emulated => (Relation::Undecided, Some(EMULATED.to_owned())),
-            true => (judged(&interval, margin, better), None),
-            false => {
-                let reason = "too few trials for an interval of this confidence";
-                (Relation::Undecided, Some(reason.to_owned()))
-            }
+        let mut judged = JudgedRatio::of_logs(&interval, confidence, better);
+        let reason = if row.is_emulated {
+            Some(EMULATED)
+        } else if !judged.may_decide {
+            Some("too few trials for an interval of this confidence")
+        } else {
+            None
         };
+        judged.may_decide = reason.is_none();
         RunRatio {
             counts: [new.len(), old.len()],
-            ratio: Some(Estimate::from(&interval.map(f64::exp))),
-            relation,
-            reason,
+            ratio: Some(judged.ratio),
+            relation: match judged.relation(margin) {
+                // Sides that are the same only because the margin is wide are undecided.
+                Relation::Same => match judged.relation(MARGIN_MIN) {
+                    Relation::Same => Relation::Same,
+                    _ => Relation::Undecided,
+                },
+                other => other,
+            },
+            reason: reason.map(str::to_owned),
             ..ratio
         }
-    }
-}
-
-/// Judges an interval. Sides that are the same only because the margin is wide are undecided.
-fn judged(interval: &Interval, margin: f64, better: Better) -> Relation {
-    match relation(interval, margin, better) {
-        Relation::Same if relation(interval, MARGIN_MIN.ln_1p(), better) != Relation::Same => {
-            Relation::Undecided
-        }
-        other => other,
     }
 }
 

@@ -1,14 +1,12 @@
 //! Comparisons of treatments with their reference.
 
-use toll_stats::{
-    Decision, Interval, Region, decide, hodges_lehmann, stopped_interval, values_needed,
-};
+use toll_stats::{Decision, hodges_lehmann, stopped_interval, values_needed};
 use toll_wire::guest::PATH_LENGTH;
 
 use super::context::AnalysisContext;
 use super::metric::{other_time, resources};
-use super::model::{Better, Comparison, Estimate, Relation};
-use super::regression::{self, Regression};
+use super::model::{Better, Comparison, Relation};
+use super::ratio::JudgedRatio;
 use super::{ALPHA, CONFIDENCE, MARGIN_MIN, Question, emulation, functions, overall, twin};
 use crate::plan::{self, Treatment};
 use crate::reason::EMULATED;
@@ -148,31 +146,24 @@ impl Comparing<'_> {
             hodges_lehmann(&logs, self.confidence)
         };
         let may_judge = context.is_comparable(metric, &[treatment, reference]);
-        let has_enough = interval.reaches(self.confidence);
         let better = context.metric(metric).better;
-        let [relation, beyond_margin] = [0.0, MARGIN_MIN.ln_1p()].map(|margin| {
-            if has_enough && may_judge {
-                relation(&interval, margin, better)
-            } else {
-                Relation::Undecided
-            }
-        });
-        let (relation, exceeds_margin) = match (relation, beyond_margin) {
+        let mut judged = JudgedRatio::of_logs(&interval, self.confidence, better);
+        judged.may_decide &= may_judge;
+        let (relation, exceeds_margin) = match (judged.relation(0.0), judged.relation(MARGIN_MIN)) {
             (_, Relation::Same) => (Relation::Same, Some(false)),
             (relation, Relation::Undecided) => (relation, None),
             (relation, _) => (relation, Some(true)),
         };
         let reason = match relation {
             Relation::Undecided if !may_judge => Some(EMULATED.to_owned()),
-            Relation::Undecided if !has_enough => {
+            Relation::Undecided if !judged.may_decide => {
                 let needed = values_needed(self.confidence, context.looks());
                 Some(too_few_blocks(logs.len(), needed))
             }
             Relation::Undecided => Some(TOO_WIDE.to_owned()),
             _ => None,
         };
-        let differs = !matches!(relation, Relation::Same | Relation::Undecided);
-        let is_explained = differs && self.is_judged && metric == PATH_LENGTH;
+        let is_explained = relation.differs() && self.is_judged && metric == PATH_LENGTH;
         let functions = is_explained
             .then(|| functions::explain(context, (treatment, reference), self.confidence));
         Some(Comparison {
@@ -184,11 +175,11 @@ impl Comparing<'_> {
                 String::new()
             },
             metric: metric.to_owned(),
-            ratio: Estimate::from(&interval.map(f64::exp)),
+            ratio: judged.ratio,
             relation,
             exceeds_margin,
             reason,
-            may_decide: has_enough && may_judge,
+            may_decide: judged.may_decide,
             is_judged: self.is_judged,
             functions: functions.flatten(),
         })
@@ -205,21 +196,6 @@ pub fn too_few_blocks(blocks: usize, needed: usize) -> String {
 
 /// Why an interval that reaches its confidence decides nothing.
 const TOO_WIDE: &str = "the interval is too wide; more blocks narrow it";
-
-/// Judges an interval against a margin on its logarithmic scale.
-pub fn relation(interval: &Interval, margin: f64, better: Better) -> Relation {
-    let holds = |region| decide(interval, region) == Decision::Supported;
-    if holds(Region::Within(-margin, margin)) {
-        return Relation::Same;
-    }
-    let (less, more) = (Region::Below(-margin), Region::Above(margin));
-    match (holds(less), holds(more), better) {
-        (false, false, _) => Relation::Undecided,
-        (_, _, Better::Neither) => Relation::Different,
-        (true, _, Better::Lower) | (_, true, Better::Higher) => Relation::Better,
-        _ => Relation::Worse,
-    }
-}
 
 /// Returns the comparisons as questions, each at the confidence at which it is judged.
 pub(super) fn questions(context: &AnalysisContext) -> Vec<Question> {
@@ -251,44 +227,46 @@ fn question(
     }
     let logs = context.log_ratios(metric, treatment, reference).ok()?;
     let interval = stopped_interval(&logs, confidence, context.look_at(&[treatment, reference]));
-    let is_enough = interval.reaches(confidence);
     let run = &context.experiment.run;
     let better = context.metric(metric).better;
     let limit = run.regression_limit.filter(|_| better != Better::Neither);
     let beside_twin = limit.and_then(|_| twin::compare(metric, reference, context));
-    let noise = beside_twin.map_or(0.0, |twin| twin.reach());
+    let noise = beside_twin.map_or(0.0, |twin| twin.ratio.reach());
     // Twins whose noise is within the limit need no more blocks.
     let is_twin_needed = limit.is_some_and(|limit| noise > limit);
     let twin = context
         .treatments
         .iter()
         .filter(|one| is_twin_needed && one.twin_of == Some(reference) && one.index != treatment);
+    let judged = JudgedRatio {
+        noise,
+        ..JudgedRatio::of_logs(&interval, confidence, better)
+    };
     let (is_decided, target) = match limit {
         Some(limit) => {
-            let ratio = Estimate::from(&interval.map(f64::exp));
-            let regression = regression::judge(&ratio, better, limit, noise);
             let bound = match better {
                 Better::Higher => -limit.ln_1p(),
                 Better::Lower | Better::Neither => limit.ln_1p(),
             };
             let distance = (interval.estimate - bound).abs();
-            (regression != Regression::Undecided, distance)
+            let is_decided = judged.regression(limit) != Decision::Inconclusive;
+            (is_decided, distance)
         }
         None => {
-            let relation = relation(&interval, MARGIN_MIN.ln_1p(), Better::Neither);
-            (relation != Relation::Undecided, run.target_ci)
+            let is_decided = judged.relation(MARGIN_MIN) != Relation::Undecided;
+            (is_decided, run.target_ci)
         }
     };
     let own = [treatment, reference].into_iter();
     Some(Question {
         id: context.treatments[treatment].label.clone(),
-        half_width: if is_enough {
+        half_width: if judged.may_decide {
             interval.half_width()
         } else {
             f64::INFINITY
         },
         target,
-        is_decided: is_enough && is_decided,
+        is_decided,
         must_be_decided: limit.is_some(),
         outcome: None,
         treatments: own.chain(twin.map(|twin| twin.index)).collect(),

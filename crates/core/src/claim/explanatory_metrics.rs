@@ -7,9 +7,9 @@
 use toll_stats::{Interval, hodges_lehmann};
 use toll_wire::{COUNTER, MAKING, Role, metrics_with};
 
-use super::comparison::relation;
 use super::context::AnalysisContext;
-use super::model::{Better, Estimate, ExplanatoryMetrics, Relation, SideBySide};
+use super::model::{Better, ExplanatoryMetrics, Relation, SideBySide};
+use super::ratio::JudgedRatio;
 use super::{CONFIDENCE, MARGIN_MIN};
 use crate::spec::{Claim, Experiment, Test};
 
@@ -83,14 +83,12 @@ fn compare(metric: &str, of: usize, to: usize, context: &AnalysisContext) -> Opt
         return differs.then_some(Found::Differs(sides));
     };
     let interval = hodges_lehmann(&logs, CONFIDENCE);
-    if !interval.reaches(CONFIDENCE) {
-        return None;
-    }
-    match relation(&interval, MARGIN_MIN.ln_1p(), Better::Neither) {
+    let judged = JudgedRatio::of_logs(&interval, CONFIDENCE, Better::Neither);
+    match judged.relation(MARGIN_MIN) {
         Relation::Same => Some(Found::Same),
         Relation::Undecided => None,
         _ => {
-            sides.ratio = Some(Estimate::from(&interval.map(f64::exp)));
+            sides.ratio = Some(judged.ratio);
             Some(Found::Differs(sides))
         }
     }

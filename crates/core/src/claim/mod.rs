@@ -23,7 +23,7 @@ mod over_runs;
 mod overall;
 mod price_list;
 mod question;
-pub mod regression;
+pub mod ratio;
 pub mod selftest;
 mod sessions;
 mod summary;
@@ -41,7 +41,7 @@ use crate::plan::{self, Treatment};
 use crate::run::{BootRecord, StoredRun, TrialRecord};
 use crate::spec::Experiment;
 
-pub use comparison::{relation, too_few_blocks};
+pub use comparison::too_few_blocks;
 pub use criteria::{ALPHA, CHECK_ALPHA, CONFIDENCE, MARGIN_MIN};
 pub use metric::{CPU_TIME, WALL_TIME};
 pub use over_runs::Multiplied;

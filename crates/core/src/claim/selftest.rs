@@ -150,7 +150,7 @@ pub fn compared(delay_percent: u32, analysis: &Analysis) -> Result<Compared, Str
         low: comparison.ratio.low,
         high: comparison.ratio.high,
         blocks: analysis.blocks,
-        reach: twin.reach(),
+        reach: twin.ratio.reach(),
     })
 }
 

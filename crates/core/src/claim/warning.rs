@@ -35,13 +35,13 @@ pub(super) fn collect(stored: &StoredRun, twins: &[TwinSummary]) -> Vec<String> 
         let mut compared = stored.experiment.compared_metrics();
         compared.any(|metric| metric == twin.metric)
     };
-    let noisy = |twin: &&TwinSummary| twin.reach() > NOISY_REACH;
+    let noisy = |twin: &&TwinSummary| twin.ratio.reach() > NOISY_REACH;
     for twin in twins.iter().filter(is_compared).filter(noisy) {
         warnings.push(format!(
             "two runs of the same treatment ({}) may differ by {:.0} %: the machine is noisy, and \
              this many blocks can hardly show a smaller difference",
             twin.label,
-            twin.reach() * 100.0
+            twin.ratio.reach() * 100.0
         ));
     }
     let stolen = stored

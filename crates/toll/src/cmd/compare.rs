@@ -10,7 +10,7 @@ use serde::Serialize;
 use toll_driver::baseline;
 use toll_driver::baseline::BaselineArguments;
 use toll_driver::differences::{confounders, other_runs, work_differences};
-use toll_driver::gate::{GateArguments, JudgedRatio, ratios_between};
+use toll_driver::gate::{GateArguments, GatedRatio, ratios_between};
 use toll_host::store::{RunRecord, Store};
 use toll_report::compare::compare;
 use toll_report::words;
@@ -111,7 +111,7 @@ pub(super) fn run(arguments: &CompareArguments, store: &Path) -> anyhow::Result<
         output::result(&text)?;
     }
     let analyses = later.iter().flat_map(Side::runs).map(|run| &run.analysis);
-    let ratios: Vec<JudgedRatio> = comparisons.into_iter().flat_map(ratios_between).collect();
+    let ratios: Vec<GatedRatio> = comparisons.into_iter().flat_map(ratios_between).collect();
     arguments
         .gate
         .judge(&analyses.collect::<Vec<_>>(), &ratios)?;

@@ -255,7 +255,7 @@ fn noise(arguments: &DoctorArguments) -> anyhow::Result<Result<f64, i32>> {
     let run = Run::from(store.load(outcome.run_id)?);
     let twin = run.analysis.twins.first();
     let missing = || anyhow!("cannot measure noise: no trial completed");
-    twin.map(|twin| Ok(twin.reach())).ok_or_else(missing)
+    twin.map(|twin| Ok(twin.ratio.reach())).ok_or_else(missing)
 }
 
 fn lines(examination: &Examination) -> Vec<String> {

@@ -267,7 +267,7 @@ fn in_the_full_profile_every_selector_finds_its_treatment() {
             experiment.name
         );
         for twin in &analysis.twins {
-            assert!(twin.reach().is_finite());
+            assert!(twin.ratio.reach().is_finite());
         }
         assert_eq!(
             analysis.twins.len(),

@@ -20,7 +20,7 @@ use toll_system::{Failure, exit_code_of, output};
 
 use super::ci::tell_last_of_build;
 use crate::repository::{BuildFailure, Repository, Version};
-use crate::search::{Bisection, Ending, Judged, Limits, Next, Stage};
+use crate::search::{Bisection, Effect, Ending, Limits, Next, Stage};
 
 pub use arguments::BisectArguments;
 
@@ -52,7 +52,7 @@ pub fn compare_ends(
     error: f64,
     store: &mut Store,
     interrupt: &Interrupt,
-) -> anyhow::Result<Option<Judged>> {
+) -> anyhow::Result<Option<Effect>> {
     let measurements = Measurements::new(arguments, repository, versions, store)?;
     let mut search = Search {
         arguments,

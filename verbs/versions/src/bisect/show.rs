@@ -7,7 +7,7 @@ use toll_report::words::plural;
 use toll_stats::Interval;
 
 use crate::repository::Version;
-use crate::search::{Bisection, Ending, Gap, Judged, Stage};
+use crate::search::{Bisection, Effect, Ending, Gap, Stage};
 
 pub fn heading(versions: &[Version], metric: &str) -> String {
     let last = versions.len() - 1;
@@ -22,14 +22,14 @@ pub fn heading(versions: &[Version], metric: &str) -> String {
 /// Describes the state after a step of the search.
 pub fn step(versions: &[Version], bisection: &Bisection, stage: Stage, places: &[usize]) -> String {
     let (before, at) = (places[0], places[1]);
-    let compared = |judged: Judged| {
+    let compared = |effect: Effect| {
         format!(
             "{} is {} {}: {}; {}",
             versions[at].short(),
-            relation(judged.relation),
+            relation(effect.relation),
             versions[before].short(),
-            ratio(&judged.interval),
-            plural(judged.blocks, "block")
+            ratio(&effect.ratio),
+            plural(effect.blocks, "block")
         )
     };
     match stage {
@@ -66,20 +66,14 @@ fn relation(relation: Relation) -> &'static str {
     }
 }
 
-/// Formats a ratio with its interval, from logarithms.
-pub fn ratio(logs: &Interval) -> String {
-    let natural = logs.map(f64::exp);
-    if !natural.reaches(CONFIDENCE) {
+/// Formats a ratio with its interval.
+pub fn ratio(ratio: &Estimate) -> String {
+    if !Interval::from(*ratio).reaches(CONFIDENCE) {
         // With few blocks the interval does not reach the confidence, so only the estimate is
         // shown.
-        return format::ratio(natural.estimate);
+        return format::ratio(ratio.value);
     }
-    format::ratio_interval(&Estimate {
-        value: natural.estimate,
-        low: natural.low,
-        high: natural.high,
-        confidence: natural.confidence,
-    })
+    format::ratio_interval(ratio)
 }
 
 pub fn conclusion(
@@ -89,14 +83,14 @@ pub fn conclusion(
     metric: &str,
 ) -> Vec<String> {
     let ends = bisection.ends().expect("the ends are compared first");
-    let whole = format!("the whole range: {} in {metric}", ratio(&ends.interval));
+    let whole = format!("the whole range: {} in {metric}", ratio(&ends.ratio));
     match ending {
         Ending::NoDifference => vec![no_difference(&ends), whole],
         Ending::Confirmed { gap, effect } => {
             let mut lines = culprits(versions, *gap);
             lines.push(format!(
                 "its effect: {} in {metric}, {} the commit before it",
-                ratio(&effect.interval),
+                ratio(&effect.ratio),
                 relation(effect.relation)
             ));
             lines.push(confirmed(bisection, *effect));
@@ -111,7 +105,7 @@ pub fn conclusion(
             lines.extend(culprits(versions, *gap));
             lines.push(format!(
                 "tried last: {} in {metric}, {} the commit before it",
-                ratio(&effect.interval),
+                ratio(&effect.ratio),
                 relation(effect.relation)
             ));
             lines.push(whole);
@@ -120,7 +114,7 @@ pub fn conclusion(
     }
 }
 
-fn confirmed(bisection: &Bisection, effect: Judged) -> String {
+fn confirmed(bisection: &Bisection, effect: Effect) -> String {
     if bisection.ends() == Some(effect) {
         "confirmed by the ends: no commit between them can be measured".into()
     } else {
@@ -129,9 +123,8 @@ fn confirmed(bisection: &Bisection, effect: Judged) -> String {
 }
 
 /// Says that there is nothing to search for, and how large a difference can be at most.
-fn no_difference(ends: &Judged) -> String {
-    let reach = ends.interval.low.abs().max(ends.interval.high.abs());
-    let largest = format::percent(reach.exp_m1().max(MARGIN_MIN));
+fn no_difference(ends: &Effect) -> String {
+    let largest = format::percent(ends.ratio.reach().max(MARGIN_MIN));
     match ends.relation {
         Relation::Same => format!("no culprit: the ends differ by less than {largest}"),
         _ => format!(

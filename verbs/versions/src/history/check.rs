@@ -5,7 +5,6 @@ use std::process::ExitCode;
 
 use clap::Args;
 use toll_core::claim::ALPHA;
-use toll_core::claim::model::Estimate;
 use toll_driver::listen;
 use toll_driver::measuring_lock;
 use toll_driver::stores;
@@ -15,7 +14,7 @@ use toll_system::{Failure, exit_code_of, output};
 use super::lines::{Place, PlaceArguments};
 use super::show::candidate as shown;
 use crate::bisect::{BisectArguments, compare_ends, show::ratio};
-use crate::search::Judged;
+use crate::search::Effect;
 use crate::series::{Candidate, Check, Line, Series, State};
 
 /// Most benchmarks that an error names.
@@ -75,7 +74,7 @@ pub fn run(arguments: &CheckArguments, store: &Path) -> anyhow::Result<ExitCode>
             version(&candidate.commit).map_err(anyhow::Error::msg)?,
         ];
         let measuring = measuring(candidate);
-        let judged = compare_ends(
+        let effect = compare_ends(
             &measuring,
             &place.repository,
             &versions,
@@ -83,13 +82,13 @@ pub fn run(arguments: &CheckArguments, store: &Path) -> anyhow::Result<ExitCode>
             &mut store,
             &interrupt,
         )?;
-        match (judged, interrupt.signal()) {
+        match (effect, interrupt.signal()) {
             (_, Some(signal)) => {
                 output::note("interrupted; run the same command again to continue");
                 return Ok(exit_code_of(signal));
             }
             (None, None) => anyhow::bail!("cannot compare the commits: nothing was measured"),
-            (Some(judged), None) => keep(&place, series[0], candidate, &judged)?,
+            (Some(effect), None) => keep(&place, series[0], candidate, &effect)?,
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -148,9 +147,8 @@ fn keep(
     place: &Place,
     series: &Series,
     candidate: &Candidate,
-    judged: &Judged,
+    effect: &Effect,
 ) -> anyhow::Result<()> {
-    let natural = judged.interval.map(f64::exp);
     let check = Check {
         before: candidate.before.clone(),
         commit: candidate.commit.clone(),
@@ -159,14 +157,9 @@ fn keep(
         metric: series.metric.clone(),
         toll_version: env!("CARGO_PKG_VERSION").into(),
         created_at: jiff::Timestamp::now().to_string(),
-        ratio: Estimate {
-            value: natural.estimate,
-            low: natural.low,
-            high: natural.high,
-            confidence: natural.confidence,
-        },
-        blocks: judged.blocks,
-        confirmed: judged.differs(),
+        ratio: effect.ratio,
+        blocks: effect.blocks,
+        confirmed: effect.relation.differs(),
     };
     let state = if check.confirmed {
         State::Confirmed
@@ -178,10 +171,10 @@ fn keep(
         state,
         ..candidate.clone()
     });
-    let blocks = plural(judged.blocks, "block");
+    let blocks = plural(effect.blocks, "block");
     lines.push(format!(
         "    side by side: {} in {blocks}",
-        ratio(&judged.interval)
+        ratio(&effect.ratio)
     ));
     output::listing(&lines)
 }

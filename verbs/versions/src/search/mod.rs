@@ -23,9 +23,10 @@ use std::ops::RangeInclusive;
 
 use block::value;
 use posterior::Posterior;
-use toll_core::claim::model::{Better, Relation};
-use toll_core::claim::{ALPHA, MARGIN_MIN, relation};
-use toll_stats::{Interval, Looks, hodges_lehmann, median, stopped_interval, values_needed};
+use toll_core::claim::model::{Better, Estimate, Relation};
+use toll_core::claim::ratio::JudgedRatio;
+use toll_core::claim::{ALPHA, CONFIDENCE, MARGIN_MIN};
+use toll_stats::{Looks, hodges_lehmann, median, stopped_interval, values_needed};
 
 pub use block::{Block, Gap, Stage};
 
@@ -56,25 +57,18 @@ pub enum Ending {
     /// The ends do not differ, or it is undecided whether they do.
     NoDifference,
     /// A difference was confirmed between two versions.
-    Confirmed { gap: Gap, effect: Judged },
+    Confirmed { gap: Gap, effect: Effect },
     /// The most probable version was not confirmed. No other version is left, or too many were
     /// tried.
-    NotConfirmed { gap: Gap, effect: Judged },
+    NotConfirmed { gap: Gap, effect: Effect },
 }
 
-/// A ratio of two versions on a logarithmic scale, with its verdict.
+/// The ratio of two versions.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Judged {
-    pub interval: Interval,
+pub struct Effect {
+    pub ratio: Estimate,
     pub relation: Relation,
     pub blocks: usize,
-}
-
-impl Judged {
-    /// Whether a difference is shown.
-    pub fn differs(&self) -> bool {
-        !matches!(self.relation, Relation::Same | Relation::Undecided)
-    }
 }
 
 /// Limits of a search.
@@ -141,13 +135,13 @@ impl Bisection {
     }
 
     /// Returns the result of comparing the ends so far, without the blocks of the search.
-    pub fn ends(&self) -> Option<Judged> {
+    pub fn ends(&self) -> Option<Effect> {
         self.judge(Stage::Ends, self.whole())
     }
 
     /// Compares one version with the first version, in blocks of the search. This is not a verdict.
-    /// Returns the interval of the log-ratio, and the number of blocks.
-    pub fn of_first(&self, place: usize) -> Option<(Interval, usize)> {
+    /// Returns the ratio, and the number of blocks.
+    pub fn of_first(&self, place: usize) -> Option<(Estimate, usize)> {
         let logs = self.logs(
             Stage::Search,
             Gap {
@@ -155,12 +149,12 @@ impl Bisection {
                 at: place,
             },
         );
-        let interval = || hodges_lehmann(&logs, toll_core::claim::CONFIDENCE);
-        (!logs.is_empty()).then(|| (interval(), logs.len()))
+        let ratio = || Estimate::from(&hodges_lehmann(&logs, CONFIDENCE).map(f64::exp));
+        (!logs.is_empty()).then(|| (ratio(), logs.len()))
     }
 
     /// Returns the result of the last stage that measured both versions of a gap.
-    pub fn confirmation(&self, gap: Gap) -> Option<Judged> {
+    pub fn confirmation(&self, gap: Gap) -> Option<Effect> {
         let of_gap = |block: &Block| value(block, gap.before).and(value(block, gap.at)).is_some();
         let stages = self.measured.iter().filter(|(_, block)| of_gap(block));
         let stage = stages.map(|(stage, _)| *stage).max()?;
@@ -177,7 +171,7 @@ impl Bisection {
         let Some(ends) = self.ends().filter(|ends| self.is_over(Stage::Ends, ends)) else {
             return self.compare(Stage::Ends, self.whole());
         };
-        if !ends.differs() {
+        if !ends.relation.differs() {
             return Next::Done(Ending::NoDifference);
         }
         let gap = self.whole();
@@ -210,7 +204,7 @@ impl Bisection {
     }
 
     /// Measures the middle of the remaining probability, or confirms a gap that is probable enough.
-    fn search(&self, refuted: &[(Gap, Judged)]) -> Next {
+    fn search(&self, refuted: &[(Gap, Effect)]) -> Next {
         let mut posterior = self.posterior();
         refuted.iter().for_each(|(gap, _)| posterior.remove(*gap));
         let best = posterior.most_probable();
@@ -304,29 +298,25 @@ impl Bisection {
         }
     }
 
-    fn judge(&self, stage: Stage, gap: Gap) -> Option<Judged> {
+    fn judge(&self, stage: Stage, gap: Gap) -> Option<Effect> {
         let logs = self.logs(stage, gap);
         if logs.is_empty() {
             return None;
         }
         let confidence = self.confidence(stage);
         let interval = stopped_interval(&logs, confidence, self.looks(stage).at(logs.len()));
-        let relation = if interval.reaches(confidence) {
-            relation(&interval, MARGIN_MIN.ln_1p(), self.better)
-        } else {
-            Relation::Undecided
-        };
-        Some(Judged {
-            interval,
-            relation,
+        let judged = JudgedRatio::of_logs(&interval, confidence, self.better);
+        Some(Effect {
+            ratio: judged.ratio,
+            relation: judged.relation(MARGIN_MIN),
             blocks: logs.len(),
         })
     }
 
-    fn is_over(&self, stage: Stage, judged: &Judged) -> bool {
+    fn is_over(&self, stage: Stage, effect: &Effect) -> bool {
         let looks = self.looks(stage);
-        let is_decided = judged.relation != Relation::Undecided;
-        is_decided && looks.is_look(judged.blocks) || judged.blocks >= looks.last
+        let is_decided = effect.relation != Relation::Undecided;
+        is_decided && looks.is_look(effect.blocks) || effect.blocks >= looks.last
     }
 
     fn looks(&self, stage: Stage) -> Looks {

@@ -92,7 +92,7 @@ fn a_gain_is_found_as_a_loss_is() {
         panic!("{ending:?}");
     };
     assert_eq!((gap.at, effect.relation), (4, Relation::Better));
-    assert!((effect.interval.estimate.exp() - 0.9).abs() < 1e-9);
+    assert!((effect.ratio.value - 0.9).abs() < 1e-9);
 }
 
 #[test]

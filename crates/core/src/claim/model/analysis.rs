@@ -72,7 +72,7 @@ impl Comparison {
         let label = &analysis.treatments[self.reference].label;
         let mut twins = analysis.twins.iter();
         let twin = twins.find(|one| one.label == *label && one.metric == self.metric)?;
-        Some(twin.reach())
+        Some(twin.ratio.reach())
     }
 }
 

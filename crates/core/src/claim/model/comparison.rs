@@ -55,3 +55,10 @@ pub enum Relation {
     /// The interval is too wide to say.
     Undecided,
 }
+
+impl Relation {
+    /// Whether a difference is shown.
+    pub fn differs(self) -> bool {
+        !matches!(self, Self::Same | Self::Undecided)
+    }
+}

@@ -17,6 +17,14 @@ pub struct Estimate {
     pub confidence: f64,
 }
 
+impl Estimate {
+    /// Returns the largest difference between the sides of a ratio that its interval contains, as a
+    /// share.
+    pub fn reach(&self) -> f64 {
+        self.high.max(1.0 / self.low) - 1.0
+    }
+}
+
 impl From<&Interval> for Estimate {
     fn from(interval: &Interval) -> Self {
         Self {
@@ -24,6 +32,17 @@ impl From<&Interval> for Estimate {
             low: interval.low,
             high: interval.high,
             confidence: interval.confidence,
+        }
+    }
+}
+
+impl From<Estimate> for Interval {
+    fn from(estimate: Estimate) -> Self {
+        Self {
+            estimate: estimate.value,
+            low: estimate.low,
+            high: estimate.high,
+            confidence: estimate.confidence,
         }
     }
 }

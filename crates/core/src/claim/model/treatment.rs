@@ -59,11 +59,3 @@ pub struct TwinSummary {
     /// Ratio in each block, for the plot.
     pub block_ratios: Vec<f64>,
 }
-
-impl TwinSummary {
-    /// Returns the largest relative departure from 1 within the interval of the ratio. Two runs of
-    /// the same treatment may be this far apart.
-    pub fn reach(&self) -> f64 {
-        self.ratio.high.max(1.0 / self.ratio.low) - 1.0
-    }
-}

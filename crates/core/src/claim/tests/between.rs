@@ -3,7 +3,7 @@
 use super::*;
 use crate::claim::between::{Side, compare_sides};
 use crate::claim::model::{Replicates, RunComparison, RunRatio};
-use crate::claim::regression::{Regression, judge};
+use toll_stats::Decision;
 
 fn compared(new: &StoredRun, old: &StoredRun) -> RunComparison {
     between(&new.clone().into(), &old.clone().into(), &[])
@@ -49,10 +49,8 @@ fn each_treatment_is_compared_with_itself_in_the_earlier_run() {
     let regressed = |limit: f64| {
         let ratios = comparison.ratios.iter();
         let is_one = |ratio: &&RunRatio| {
-            let estimate = ratio.ratio.as_ref().unwrap();
-            let better = comparison.described.better;
-            ratio.relation == Relation::Worse
-                && judge(estimate, better, limit, 0.0) == Regression::Yes
+            let judged = comparison.judged(ratio).unwrap();
+            judged.regression(limit) == Decision::Supported
         };
         let labels: Vec<&str> = ratios
             .filter(is_one)
