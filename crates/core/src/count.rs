@@ -10,7 +10,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-pub(crate) use comparison::explaining;
 pub use comparison::{CountComparison, Difference, DifferingFunction, comparisons};
 pub use iteration::{PROGRAMS, functions_in_the_middle};
 pub use linking::Linking;

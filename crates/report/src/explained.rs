@@ -2,6 +2,7 @@
 
 use crate::claim::SYSTEM_CALLS;
 use crate::claim::model::{Estimate, ExplainedCount, ExplainedRow, Explanation};
+use crate::explain::parts::keep_until_explained;
 use crate::format;
 use crate::words::plural;
 
@@ -45,15 +46,15 @@ fn part((index, row): (usize, &ExplainedRow)) -> String {
     }
 }
 
-/// Returns the rows worth a line, and the number of rows left out: those under
-/// 1 % of the difference.
+/// Returns the rows worth a line, and the number of rows left out: those that
+/// together are under 1 % of the difference.
 pub fn shown_rows<'a>(
     rows: &'a [ExplainedRow],
     one: &Explanation,
 ) -> (Vec<&'a ExplainedRow>, usize) {
-    let least_ns = 0.01 * one.difference_ns.value.abs();
-    let is_shown = |row: &&ExplainedRow| row.difference_ns.value.abs() >= least_ns;
-    let shown: Vec<&ExplainedRow> = rows.iter().filter(is_shown).collect();
+    let mut shown: Vec<&ExplainedRow> = rows.iter().collect();
+    let size = |row: &&ExplainedRow| row.difference_ns.value.abs();
+    keep_until_explained(&mut shown, size, one.difference_ns.value.abs());
     let left_out = rows.len() - shown.len();
     (shown, left_out)
 }
@@ -79,11 +80,11 @@ pub fn notes(one: &Explanation) -> Vec<String> {
         "the intervals of each list hold simultaneously at 95 % confidence; {} of profiled trials",
         plural(one.blocks, "block")
     )];
-    let rows = (shown_rows(&one.rows, one).1, "row");
-    let counts = (shown_counts(&one.counts).1, "system call");
-    for (left_out, what) in [rows, counts].into_iter().filter(|(count, _)| *count > 0) {
+    let rows = (shown_rows(&one.rows, one).1, "row", "together");
+    let counts = (shown_counts(&one.counts).1, "system call", "each");
+    for (left_out, what, how) in [rows, counts].into_iter().filter(|(count, ..)| *count > 0) {
         notes.push(format!(
-            "{} under 1 % each {} left out; --json has them",
+            "{} under 1 % {how} {} left out; --json has them",
             plural(left_out, what),
             if left_out == 1 { "is" } else { "are" }
         ));

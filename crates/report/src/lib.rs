@@ -26,7 +26,7 @@ pub mod terminal;
 mod twins;
 pub mod words;
 
-use toll_core::{claim, format, plan, reason, run, spec};
+use toll_core::{claim, explain, format, plan, reason, run, spec};
 
 /// Error message for a run that has no document of a format.
 fn does_not_apply(format: &str, run: i64, reason: &str) -> String {

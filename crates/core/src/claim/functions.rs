@@ -14,7 +14,7 @@ use toll_wire::guest::PATH_LENGTH;
 
 use super::context::AnalysisContext;
 use super::model::{Estimate, FunctionDifference, FunctionDifferences};
-use crate::count::explaining;
+use crate::explain::parts::keep_until_explained;
 
 /// Returns the functions in which a treatment differs from its reference, at the confidence of the
 /// comparison. `None` if too few blocks have counts of functions.
@@ -40,9 +40,7 @@ pub(super) fn explain(
         return None;
     }
     let mut differing = differing(&blocks, &interval);
-    differing.sort_by(|a, b| size(&b.1).total_cmp(&size(&a.1)));
-    let sizes: Vec<f64> = differing.iter().map(|(_, one)| size(one)).collect();
-    differing.truncate(explaining(&sizes, size(&difference)));
+    keep_until_explained(&mut differing, |(_, one)| size(one), size(&difference));
     let rests: Vec<f64> = blocks.iter().map(|block| block.rest(&differing)).collect();
     let rest = interval(&rests);
     let explained = 1.0 - size(&rest) / size(&difference);

@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::{CommandCount, has_several_kernels};
-
-/// Largest share of a difference that unlisted functions may have.
-const UNEXPLAINED: f64 = 0.01;
+use crate::explain::parts::keep_until_explained;
 
 /// Difference between a count and its reference, for the median runs. The ends bound the difference
 /// between any two runs of the sides.
@@ -95,14 +93,9 @@ fn compare(counts: &[CommandCount], count: usize, reference: usize) -> CountComp
     };
     let difference = Difference::new(totals(one), totals(other));
     let mut functions = differing(one, other);
-    let size = |one: &DifferingFunction| one.difference.instructions.unsigned_abs();
-    functions.sort_by_key(|one| std::cmp::Reverse(size(one)));
+    let size = |one: &DifferingFunction| one.difference.instructions.unsigned_abs() as f64;
     let whole = difference.instructions.unsigned_abs() as f64;
-    let sizes = functions
-        .iter()
-        .map(|one| size(one) as f64)
-        .collect::<Vec<_>>();
-    functions.truncate(explaining(&sizes, whole));
+    keep_until_explained(&mut functions, size, whole);
     let named = functions.iter().map(|one| one.difference.instructions);
     let rest = difference.instructions - named.sum::<i64>();
     CountComparison {
@@ -113,17 +106,6 @@ fn compare(counts: &[CommandCount], count: usize, reference: usize) -> CountComp
         rest,
         explained: (whole > 0.0).then(|| 1.0 - rest.unsigned_abs() as f64 / whole),
     }
-}
-
-/// Returns how many of the largest sizes explain a difference. The remaining sizes add up to at
-/// most 1 % of it, so no large ones among them can cancel out.
-pub(crate) fn explaining(sizes: &[f64], difference: f64) -> usize {
-    let mut left_out = 0.0;
-    let is_little = |size: &&f64| {
-        left_out += **size;
-        left_out <= UNEXPLAINED * difference
-    };
-    sizes.len() - sizes.iter().rev().take_while(is_little).count()
 }
 
 fn differing(one: &CommandCount, other: &CommandCount) -> Vec<DifferingFunction> {
@@ -268,14 +250,6 @@ mod tests {
             assert!(normal < counts_normal, "{runs} runs: {normal}");
             assert!(two < counts_two, "{runs} runs: {two}");
         }
-    }
-
-    #[test]
-    fn what_cancels_out_is_listed() {
-        assert_eq!(explaining(&[900.0, 800.0, 0.5, 0.4], 100.0), 2);
-        assert_eq!(explaining(&[900.0, 0.6, 0.5], 100.0), 2);
-        assert_eq!(explaining(&[3.0, 1.0], 0.0), 2);
-        assert_eq!(explaining(&[], 0.0), 0);
     }
 
     #[test]

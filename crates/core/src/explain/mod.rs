@@ -9,6 +9,7 @@
 //! intervals at its levels do not hold simultaneously.
 
 pub mod model;
+pub mod parts;
 mod place;
 
 use std::collections::{BTreeMap, BTreeSet};
