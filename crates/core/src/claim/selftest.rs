@@ -3,7 +3,7 @@
 
 use toll_stats::{Rng, clopper_pearson, median};
 
-use super::model::{Analysis, Rate, Relation, SelftestArm, SelftestReport};
+use super::model::{Analysis, Estimate, Rate, Relation, SelftestArm, SelftestReport};
 use super::{ALPHA, CONFIDENCE, MARGIN_MIN};
 use crate::format;
 use crate::spec::{Experiment, SpecError};
@@ -106,9 +106,7 @@ pub struct Compared {
     /// The injected difference, in percent.
     pub delay_percent: u32,
     relation: Relation,
-    ratio: f64,
-    low: f64,
-    high: f64,
+    ratio: Estimate,
     blocks: usize,
     reach: f64,
 }
@@ -146,9 +144,7 @@ pub fn compared(delay_percent: u32, analysis: &Analysis) -> Result<Compared, Str
     Ok(Compared {
         delay_percent,
         relation: comparison.relation,
-        ratio: comparison.ratio.value,
-        low: comparison.ratio.low,
-        high: comparison.ratio.high,
+        ratio: comparison.ratio,
         blocks: analysis.blocks,
         reach: twin.ratio.reach(),
     })
@@ -157,13 +153,6 @@ pub fn compared(delay_percent: u32, analysis: &Analysis) -> Result<Compared, Str
 impl Compared {
     fn truth(&self) -> f64 {
         1.0 + f64::from(self.delay_percent) / 100.0
-    }
-
-    fn is_called_different(&self) -> bool {
-        matches!(
-            self.relation,
-            Relation::Better | Relation::Worse | Relation::Different
-        )
     }
 
     fn is_wrong(&self) -> bool {
@@ -180,7 +169,7 @@ impl Compared {
     }
 
     fn holds(&self, ratio: f64) -> bool {
-        self.low * (1.0 - BYTE) <= ratio && ratio <= self.high * (1.0 + BYTE)
+        self.ratio.low * (1.0 - BYTE) <= ratio && ratio <= self.ratio.high * (1.0 + BYTE)
     }
 }
 
@@ -221,12 +210,14 @@ fn arm(percent: u32, made: &[Compared]) -> SelftestArm {
     };
     SelftestArm {
         delay: f64::from(percent) / 100.0,
-        called_different: rate_of(&Compared::is_called_different),
+        called_different: rate_of(&|one| one.relation.differs()),
         wrong: rate_of(&Compared::is_wrong),
         seen: rate_of(&|compared| !compared.holds(1.0)),
         missed: rate_of(&Compared::misses),
-        ratio: median_of(&|compared| compared.ratio),
-        half_width: median_of(&|compared| ((compared.high / compared.low).ln() / 2.0).exp_m1()),
+        ratio: median_of(&|compared| compared.ratio.value),
+        half_width: median_of(&|Compared { ratio, .. }| {
+            ((ratio.high / ratio.low).ln() / 2.0).exp_m1()
+        }),
         blocks: median_of(&|compared| compared.blocks as f64),
     }
 }

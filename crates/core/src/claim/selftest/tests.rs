@@ -5,9 +5,12 @@ fn one(delay_percent: u32, relation: Relation, low: f64, high: f64) -> Compared 
     Compared {
         delay_percent,
         relation,
-        ratio: low.midpoint(high),
-        low,
-        high,
+        ratio: Estimate {
+            value: low.midpoint(high),
+            low,
+            high,
+            confidence: 0.95,
+        },
         blocks: 10,
         reach: 0.004,
     }
