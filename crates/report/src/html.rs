@@ -300,17 +300,17 @@ fn missing(group: &PublishedGroup) -> Option<&str> {
 /// The published value, and the same in the measured unit if the units differ.
 fn published_cell(row: &PublishedRow, group: &PublishedGroup) -> Vec<Option<String>> {
     let published_value = |value| format::value(value, &group.published_unit);
-    let number = row.published.map(published_value);
+    let number = row.printed.published.map(published_value);
     let converted = row
         .published_converted
         .map(|value| format::value(value, &group.unit))
         .filter(|converted| number.as_ref() != Some(converted));
-    let deviation = row.published_deviation.map(published_value);
+    let deviation = row.printed.deviation.map(published_value);
     let with_deviation = number.map(|number| match deviation {
         Some(deviation) => format!("{number} ± {deviation}"),
         None => number,
     });
-    let parts = with_deviation.into_iter().chain(row.published_text.clone());
+    let parts = with_deviation.into_iter().chain(row.printed.text.clone());
     let parts: Vec<String> = parts.collect();
     let text = or_nothing((!parts.is_empty()).then_some(parts), |parts| {
         parts.join(", ")

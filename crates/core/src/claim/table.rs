@@ -76,13 +76,10 @@ impl Group<'_> {
         let is_measured = !values.is_empty();
         let ratio = |to: &TableRow| ratio(column.as_ref().ok()?, self.column(to).as_ref().ok()?);
         PublishedRow {
-            label: row.label.clone(),
-            published: row.published,
+            printed: row.clone(),
             published_converted: row
                 .published
                 .and_then(|value| Some(value * self.group.scale?)),
-            published_text: row.text.clone(),
-            published_deviation: row.deviation,
             published_ratio: reference
                 .and_then(|reference| Some(row.published? / reference.published?))
                 .filter(|ratio| ratio.is_finite()),

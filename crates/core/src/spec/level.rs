@@ -1,5 +1,6 @@
 //! Factors and their levels.
 
+use schemars::JsonSchema;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -10,8 +11,9 @@ use toll_wire::quantity::{format_size, has_size_unit, parse_share, parse_size};
 pub const LEVELS_MAX: usize = 1000;
 
 /// One value of a factor. In an experiment file it is a number or a text.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "WrittenLevel")]
+#[schemars(!from)]
 pub struct Level {
     /// The value as given, which command templates receive.
     pub text: String,

@@ -1,5 +1,6 @@
 //! What is shown beside the verdicts: published tables, figures, advice.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::published::{self, Printed, Published, Several};
@@ -87,16 +88,19 @@ struct TableCondition {
 }
 
 /// A row of a published table.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(from = "WrittenRow")]
+#[schemars(!from)]
 pub struct TableRow {
+    /// Row heading.
     pub label: String,
-    /// The corresponding treatment; empty if there is none.
+    /// Levels of the corresponding treatment; empty if there is none.
     pub at: Selector,
+    /// Published value in the group's published unit.
     pub published: Option<f64>,
-    /// Standard deviation of the published value.
+    /// Published standard deviation of the value.
     pub deviation: Option<f64>,
-    /// Text shown instead of a value, or beside it.
+    /// Words that replace a published number, or are shown beside it.
     pub text: Option<String>,
 }
 

@@ -250,7 +250,7 @@ fn in_the_full_profile_every_selector_finds_its_treatment() {
                     row.measured.is_some(),
                     expected,
                     "{}: {:?}",
-                    row.label,
+                    row.printed.label,
                     row.missing
                 );
             }

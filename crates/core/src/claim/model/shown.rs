@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::DerivedValue;
 use super::estimate::Estimate;
+use crate::spec::TableRow;
 
 /// A published table beside the measured values.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -39,18 +40,13 @@ pub struct PublishedGroup {
 /// One row of a published table.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PublishedRow {
-    /// Row heading.
-    pub label: String,
-    /// Published value in the group's published unit.
-    pub published: Option<f64>,
+    /// The row as published.
+    #[serde(flatten)]
+    pub printed: TableRow,
     /// Published value in the measured unit, if the two can be converted.
     pub published_converted: Option<f64>,
-    /// Words that replace a published number, or are shown beside it.
-    pub published_text: Option<String>,
     /// Published ratio to the reference row.
     pub published_ratio: Option<f64>,
-    /// Published standard deviation of the value, in the published unit.
-    pub published_deviation: Option<f64>,
     /// Measured median in the group's unit.
     pub measured: Option<Estimate>,
     /// Mean computed as in the publication, if the table asks for it.

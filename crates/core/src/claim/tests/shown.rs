@@ -287,14 +287,14 @@ quantities = [
     let [time, pace, rate] = &table.groups[..] else {
         panic!("{table:?}");
     };
-    assert_eq!(time.rows[0].published_deviation, Some(0.1));
-    assert_eq!(time.rows[1].published_deviation, None);
+    assert_eq!(time.rows[0].printed.deviation, Some(0.1));
+    assert_eq!(time.rows[1].printed.deviation, None);
     assert_eq!(time.rows[1].published_ratio, Some(4.0));
     assert_eq!(pace.metric, "bytes_written / duration_ns");
     let missing = rate.rows[0].missing.as_deref();
     assert_eq!(missing, Some("no trial recorded counter.branches"));
-    assert_eq!(pace.rows[1].published, None);
-    assert_eq!(pace.rows[1].published_text.as_deref(), Some("not legible"));
+    assert_eq!(pace.rows[1].printed.published, None);
+    assert_eq!(pace.rows[1].printed.text.as_deref(), Some("not legible"));
     let duration = time.rows[0].measured.unwrap().value;
     let quotient = pace.rows[0].measured.unwrap().value;
     assert!(
