@@ -9,7 +9,10 @@ mod symbols;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
+use toll_stats::range_confidence;
 
+use crate::claim::model::{Better, Estimate};
+use crate::claim::ratio::JudgedRatio;
 pub use comparison::{CountComparison, Difference, DifferingFunction, comparisons};
 pub use iteration::{PROGRAMS, functions_in_the_middle};
 pub use linking::Linking;
@@ -225,25 +228,28 @@ impl CommandCount {
         self.spread <= AGREEMENT
     }
 
-    /// Returns the ratio of this command's instructions to those of another command.
-    pub fn factor(&self, reference: &Self) -> f64 {
-        self.instructions.total as f64 / reference.instructions.total as f64
+    /// Returns the ratio of the median runs' instructions, this command's over those of another
+    /// one. Its interval spans the ratios of all runs.
+    pub fn ratio(&self, reference: &Self) -> JudgedRatio {
+        let over = |one: u64, other: u64| one as f64 / other as f64;
+        let ([least, most], [other_least, other_most]) = (self.ends(), reference.ends());
+        JudgedRatio {
+            ratio: Estimate {
+                value: over(self.instructions.total, reference.instructions.total),
+                low: over(least, other_most),
+                high: over(most, other_least),
+                confidence: range_confidence(reference.runs.len(), self.runs.len()),
+            },
+            better: Better::Lower,
+            may_decide: true,
+            noise: 0.0,
+        }
     }
 
-    /// Returns the largest minus the smallest total.
-    pub fn range(&self) -> u64 {
+    /// Returns the smallest and the largest total.
+    pub fn ends(&self) -> [u64; 2] {
         let totals = || self.runs.iter().map(|run| run.total);
-        totals().max().unwrap_or(0) - totals().min().unwrap_or(0)
-    }
-
-    /// Whether every run has more instructions than every run of another command, by
-    /// more than a share.
-    pub fn is_regression(&self, reference: &Self, limit: f64) -> bool {
-        let [least, most] = [self, reference].map(|one| one.runs.iter().map(|run| run.total));
-        let (Some(least), Some(most)) = (least.min(), most.max()) else {
-            return false;
-        };
-        least as f64 > most as f64 * (1.0 + limit)
+        [totals().min(), totals().max()].map(Option::unwrap_or_default)
     }
 }
 
@@ -374,9 +380,12 @@ mod tests {
         let (old, new) = (command(&[100_000, 100_005]), command(&[101_000, 101_001]));
         assert!(old.is_settled() && old.instructions.total == 100_000);
         assert!(old.varying.is_empty());
-        assert!(new.is_regression(&old, 0.001) && !new.is_regression(&old, 0.01));
+        let is_regression = |one: &CommandCount, limit: f64| {
+            one.ratio(&old).regression(limit) == toll_stats::Decision::Supported
+        };
+        assert!(is_regression(&new, 0.001) && !is_regression(&new, 0.01));
         let varying = command(&[102_000, 99_000]);
-        assert!(!varying.is_settled() && !varying.is_regression(&old, 0.001));
+        assert!(!varying.is_settled() && !is_regression(&varying, 0.001));
         assert_eq!(varying.varying[0].instructions, 3_000);
     }
 }

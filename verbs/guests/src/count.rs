@@ -22,6 +22,7 @@ use toll_host::environment::kernel;
 use toll_host::environment::program_files;
 use toll_host::environment::program_files::ProgramFiles;
 use toll_host::trial::Probe;
+use toll_stats::Decision;
 use toll_system::interrupt::Interrupt;
 use toll_system::{Failure, output};
 use toll_wire::guest::CountedCommand;
@@ -243,7 +244,10 @@ fn judge(
     let labels = labels(counts);
     let worse: Vec<&str> = comparisons
         .iter()
-        .filter(|one| counts[one.count].is_regression(&counts[one.reference], limit))
+        .filter(|one| {
+            let ratio = counts[one.count].ratio(&counts[one.reference]);
+            ratio.regression(limit) == Decision::Supported
+        })
         .map(|one| labels[one.count].as_str())
         .collect();
     if worse.is_empty() {

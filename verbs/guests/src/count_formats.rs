@@ -15,7 +15,10 @@ pub fn markdown(counts: &[CommandCount]) -> String {
         let pair = pairs.iter().find(|pair| pair.count == index);
         pair.map_or_else(
             || "1".to_owned(),
-            |pair| format!("{:.4}", counts[index].factor(&counts[pair.reference])),
+            |pair| {
+                let ratio = counts[index].ratio(&counts[pair.reference]).ratio;
+                format!("{:.4}", ratio.value)
+            },
         )
     };
     let row = |(index, label): (usize, String)| {
@@ -34,11 +37,12 @@ pub fn markdown(counts: &[CommandCount]) -> String {
 /// Builds the JSON that github-action-benchmark reads as `customSmallerIsBetter` (see its README).
 pub fn github_action_benchmark(counts: &[CommandCount]) -> Value {
     let entry = |(one, label): (&CommandCount, String)| {
+        let [least, most] = one.ends();
         json!({
             "name": sanitize(&label),
             "unit": "instructions",
             "value": one.instructions.total,
-            "range": one.range().to_string(),
+            "range": (most - least).to_string(),
             "extra": format!(
                 "user: {}\nkernel: {}\npage faults: {}",
                 one.instructions.user,
@@ -53,12 +57,12 @@ pub fn github_action_benchmark(counts: &[CommandCount]) -> Value {
 /// Builds a document in Bencher Metric Format, which lists measures by benchmark.
 pub fn bencher(counts: &[CommandCount]) -> Value {
     let entry = |(one, label): (&CommandCount, String)| {
-        let totals = || one.runs.iter().map(|run| run.total);
+        let [least, most] = one.ends();
         let measures = json!({
             "instructions": {
                 "value": one.instructions.total,
-                "lower_value": totals().min(),
-                "upper_value": totals().max(),
+                "lower_value": least,
+                "upper_value": most,
             },
             "user-instructions": { "value": one.instructions.user },
             "kernel-instructions": { "value": one.instructions.kernel },

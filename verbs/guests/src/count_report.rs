@@ -24,7 +24,7 @@ pub fn of_commands(
         let said = format!(
             "{} executes {:.4} times the instructions of {}.",
             labels[one.count],
-            counts[one.count].factor(&counts[one.reference]),
+            counts[one.count].ratio(&counts[one.reference]).ratio.value,
             labels[one.reference]
         );
         text += paragraph(&said, 0, Paint::Bold);

@@ -86,11 +86,7 @@ pub fn comparisons(counts: &[CommandCount]) -> Vec<CountComparison> {
 
 fn compare(counts: &[CommandCount], count: usize, reference: usize) -> CountComparison {
     let (one, other) = (&counts[count], &counts[reference]);
-    let totals = |side: &CommandCount| {
-        let totals = || side.runs.iter().map(|run| run.total);
-        let ends = [totals().min(), totals().max()].map(Option::unwrap_or_default);
-        (side.instructions.total, ends)
-    };
+    let totals = |side: &CommandCount| (side.instructions.total, side.ends());
     let difference = Difference::new(totals(one), totals(other));
     let mut functions = differing(one, other);
     let size = |one: &DifferingFunction| one.difference.instructions.unsigned_abs() as f64;
