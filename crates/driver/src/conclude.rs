@@ -100,7 +100,7 @@ impl<'a> Conclusion<'a> {
         // This run is shown even if other runs cannot be read.
         let over = self.over_runs(&run).ok().flatten();
         let shown = self.show(&run, over.as_ref());
-        if !self.arguments.no_html && self.runs.is_empty() {
+        if !self.arguments.results.no_html && self.runs.is_empty() {
             self.begin_page(&run);
         }
         self.page.add(&run, over.as_ref());
@@ -125,7 +125,7 @@ impl<'a> Conclusion<'a> {
     /// Verdicts over comparable runs, for a run with open claims.
     fn over_runs(&self, run: &Run) -> anyhow::Result<Option<OverRuns>> {
         let is_open = |one: &Verdict| one.outcome == Outcome::Undecided && one.e_values.is_some();
-        if run.analysis.verdicts.iter().any(is_open) && !self.arguments.json {
+        if run.analysis.verdicts.iter().any(is_open) && !self.arguments.results.json {
             over_runs(&Store::read(self.store)?, &run.stored).map(Some)
         } else {
             Ok(None)
@@ -133,13 +133,13 @@ impl<'a> Conclusion<'a> {
     }
 
     fn show(&self, run: &Run, over: Option<&OverRuns>) -> anyhow::Result<()> {
-        if self.arguments.json {
+        if self.arguments.results.json {
             return Ok(());
         }
         let over = over.map(|over| terminal::beside_a_run(run, over));
         let over = over.unwrap_or_default();
         if self.planned == 1 {
-            let result = terminal::result(run, self.arguments.quiet);
+            let result = terminal::result(run, self.arguments.results.quiet);
             return output::result(&Document::sections([result, over]));
         }
         let has_verdicts = |run: &Run| !run.analysis.verdicts.is_empty();
@@ -150,10 +150,10 @@ impl<'a> Conclusion<'a> {
     }
 
     fn write_page(&mut self) -> anyhow::Result<()> {
-        if self.arguments.no_html {
+        if self.arguments.results.no_html {
             return Ok(());
         }
-        let named = self.arguments.html.as_deref();
+        let named = self.arguments.results.html.as_deref();
         let first = self.runs[0].stored.run.id;
         let path = match (named, self.planned) {
             (Some(path), _) => path.to_owned(),
@@ -165,7 +165,7 @@ impl<'a> Conclusion<'a> {
             output::write_file(&path, self.page.render()?.as_bytes())?;
         }
         let is_first_of_several = self.page_path.is_none() && self.planned > 1;
-        if is_first_of_several && !self.arguments.quiet {
+        if is_first_of_several && !self.arguments.results.quiet {
             let sentence = "report, rewritten after each experiment";
             output::long_note(&format!("{sentence}: {}", path.display()));
         }
@@ -191,8 +191,8 @@ impl<'a> Conclusion<'a> {
         // Errors are reported at the end, so that everything else is shown first.
         let exported = match self.runs.as_slice() {
             [only] => {
-                let schema = self.arguments.hyperfine_schema;
-                self.arguments.exports.write(only, schema)
+                let schema = self.arguments.results.hyperfine_schema;
+                self.arguments.results.exports.write(only, schema)
             }
             _ => Ok(()),
         };
@@ -205,7 +205,7 @@ impl<'a> Conclusion<'a> {
             require_all_commands(&self.runs)?;
             self.judge(&compared)?;
             self.save()?;
-        } else if self.arguments.save_baseline.is_some() {
+        } else if self.arguments.results.save_baseline.is_some() {
             output::note("the baseline is not saved, since the run is not complete");
         }
         Ok(code)
@@ -216,7 +216,7 @@ impl<'a> Conclusion<'a> {
     fn show_all(&self, compared: &Compared) -> anyhow::Result<()> {
         let arguments = self.arguments;
         let tell = |lines: &[String]| {
-            if arguments.json {
+            if arguments.results.json {
                 lines.iter().for_each(|line| output::note(line));
                 Ok(())
             } else {
@@ -224,10 +224,10 @@ impl<'a> Conclusion<'a> {
                 output::further_result(&lines.collect())
             }
         };
-        if let Some(directory) = &arguments.plots {
+        if let Some(directory) = &arguments.results.plots {
             tell(&pages::write_plots(&self.runs, directory)?)?;
         }
-        if arguments.json {
+        if arguments.results.json {
             output::json(&self.document(compared))?;
         } else {
             for text in &compared.texts {
@@ -285,7 +285,7 @@ impl<'a> Conclusion<'a> {
     fn judge(&self, compared: &Compared) -> anyhow::Result<()> {
         let analyses: Vec<_> = self.runs.iter().map(|run| &run.analysis).collect();
         let judged = self.arguments.gate.judge(&analyses, &compared.ratios);
-        if judged.is_err() && self.arguments.save_baseline.is_some() {
+        if judged.is_err() && self.arguments.results.save_baseline.is_some() {
             // A later run would be compared with the failed one, which would hide the failure.
             output::note("the baseline is not saved, since a condition of --fail-on is met");
         }
@@ -293,7 +293,7 @@ impl<'a> Conclusion<'a> {
     }
 
     fn save(&self) -> anyhow::Result<()> {
-        let Some(name) = &self.arguments.save_baseline else {
+        let Some(name) = &self.arguments.results.save_baseline else {
             return Ok(());
         };
         let mut store = Store::open_existing(self.store)?;
@@ -336,7 +336,9 @@ fn ended(ending: Ending, arguments: &RunArguments) -> anyhow::Result<ExitCode> {
         Ending::Interrupted(signal) => {
             output::note(&format!(
                 "interrupted; everything measured so far is kept: {}",
-                arguments.how_to_go_on
+                arguments
+                    .how_to_go_on
+                    .unwrap_or("`toll run --resume` continues it")
             ));
             Ok(exit_code_of(signal))
         }

@@ -13,22 +13,28 @@ pub mod failure;
 pub mod gate;
 pub mod kernel_builds;
 mod launch;
+mod limits;
 mod measure;
 pub mod measuring_lock;
 pub mod over_runs;
 pub mod pages;
 pub mod price_lists;
 pub mod progress;
+mod result_options;
+mod run_options;
 mod select;
 pub mod spelling;
 mod store_option;
 pub mod stores;
 
-pub use arguments::{Profile, RunArguments, WorkDirectories};
+pub use arguments::{GuestOptions, NewRun, RunArguments, WorkDirectories};
 pub use launch::{
     Launch, Launched, launch, listen, nearest, profile, random_seed, resume, same_device,
 };
+pub use limits::Limits;
 pub use measure::{command_line, most_different, run, run_all, trees_of};
 pub use progress::Purpose;
+pub use result_options::ResultOptions;
+pub use run_options::{Profile, RunOptions};
 pub use select::{experiments as select, named};
 pub use store_option::WithStore;

@@ -25,8 +25,8 @@ use crate::{dry, select, stores};
 
 /// Runs the experiments that the command line names, and shows the results.
 pub fn run(arguments: &RunArguments, store_path: &Path) -> anyhow::Result<ExitCode> {
-    arguments.check()?;
-    if arguments.resume.is_some() {
+    arguments.limits.check()?;
+    if arguments.resuming.resume.is_some() {
         return resume(arguments, store_path);
     }
     run_all(arguments, store_path, select::experiments(arguments)?, None)
@@ -42,22 +42,24 @@ pub fn run_all(
 ) -> anyhow::Result<ExitCode> {
     let all: Vec<&Experiment> = experiments.iter().collect();
     let against = against(arguments, store_path, &all)?;
-    let seed = arguments.seed.map_or_else(random_seed, Ok)?;
-    if !arguments.quiet && arguments.time_limit(experiments.len()) != TimeLimit::OrGivenUp {
+    let seed = arguments.new.options.seed.map_or_else(random_seed, Ok)?;
+    if !arguments.results.quiet && arguments.time_limit(experiments.len()) != TimeLimit::OrGivenUp {
         let all = experiments.iter();
         all.for_each(|experiment| warn_of_few_blocks(experiment, seed));
     }
-    if arguments.dry_run {
+    if arguments.new.dry_run {
         for experiment in &experiments {
             output::listing(&dry::describe(experiment, seed, &arguments.directories)?)?;
         }
         return Ok(ExitCode::SUCCESS);
     }
-    arguments.check_files(experiments.len(), &experiments[0])?;
+    arguments
+        .results
+        .check_files(experiments.len(), &experiments[0])?;
     let _lock = held.map_or_else(|| take_lock(arguments), Ok)?;
     let mut store = stores::open_store(store_path)?;
     launch::clear_leftovers();
-    if !arguments.quiet && experiments.iter().any(measures_work_files) {
+    if !arguments.results.quiet && experiments.iter().any(measures_work_files) {
         launch::warn_of_shared_device(store_path, arguments.directories.work_dir.as_deref());
     }
     let mut conclusion = Conclusion::new(arguments, store_path, &against, experiments.len());
@@ -85,7 +87,7 @@ fn measure(
         let name = experiment.name.clone();
         let elapsed_s = begin.elapsed().as_secs_f64();
         share_budget(arguments, &mut experiment, elapsed_s, count - done);
-        if arguments.build_kernels
+        if arguments.new.guests.build_kernels
             && let Some(signal) = build_kernels(&experiment, seed)
         {
             ending = Ending::Interrupted(signal);
@@ -99,7 +101,7 @@ fn measure(
                 seed,
                 directories: arguments.directories.clone(),
                 command_line: command_line(),
-                purpose: arguments.purpose(done + 1, count),
+                purpose: arguments.results.purpose(done + 1, count),
                 time_limit,
             },
         );
@@ -107,7 +109,7 @@ fn measure(
         match launched {
             Ok(launched) => {
                 ending = Ending::from_session(launched.end);
-                if arguments.why && matches!(ending, Ending::Complete) {
+                if arguments.new.options.why && matches!(ending, Ending::Complete) {
                     ending = explain(arguments, store, launched.run_id);
                 }
                 let run = stores::load_run(store, &launched.run_id.to_string())?;
@@ -183,7 +185,7 @@ fn explain(arguments: &RunArguments, store: &mut Store, run_id: i64) -> Ending {
             run.stored,
             pair,
             &arguments.directories,
-            arguments.quiet,
+            arguments.results.quiet,
         )
     });
     match explained {
@@ -236,7 +238,7 @@ fn share_budget(
     elapsed_s: f64,
     experiments_left: usize,
 ) {
-    if let Some(total) = arguments.time_budget {
+    if let Some(total) = arguments.limits.time_budget {
         let left = (total.as_secs_f64() - elapsed_s).max(0.001);
         experiment.run.time_budget_s = left / experiments_left as f64;
     }
@@ -261,7 +263,7 @@ fn against(
 fn resume(arguments: &RunArguments, store_path: &Path) -> anyhow::Result<ExitCode> {
     let _lock = take_lock(arguments)?;
     let mut store = stores::open_store(store_path)?;
-    let id = match arguments.resume.as_deref() {
+    let id = match arguments.resuming.resume.as_deref() {
         Some(name) if !name.is_empty() => store.find_run(name)?,
         _ => store.last_unfinished()?.ok_or_else(|| {
             Failure::Usage(
@@ -272,7 +274,7 @@ fn resume(arguments: &RunArguments, store_path: &Path) -> anyhow::Result<ExitCod
         })?,
     };
     let mut stored = store.load(id)?;
-    if !arguments.quiet {
+    if !arguments.results.quiet {
         output::note(&resumed(&stored));
     }
     if stored.run.imported {
@@ -280,8 +282,8 @@ fn resume(arguments: &RunArguments, store_path: &Path) -> anyhow::Result<ExitCod
             "cannot resume run {id}: it was made on another machine"
         )));
     }
-    consent::of_run(&mut store, &stored, arguments.run_foreign_commands)?;
-    if stored.run.status == RunStatus::Complete && !arguments.sets_limits() {
+    consent::of_run(&mut store, &stored, arguments.resuming.run_foreign_commands)?;
+    if stored.run.status == RunStatus::Complete && !arguments.limits.is_any_set() {
         bail!(Failure::Usage(format!(
             "cannot resume run {id}: it is complete ({}); give it more with --time-budget, \
              --max-runs or --target-ci, or start a new one",
@@ -289,16 +291,16 @@ fn resume(arguments: &RunArguments, store_path: &Path) -> anyhow::Result<ExitCod
         )));
     }
     let _trees = trees_of(&stored)?;
-    arguments.check_files(1, &stored.experiment)?;
+    arguments.results.check_files(1, &stored.experiment)?;
     let against = against(arguments, store_path, &[&stored.experiment])?;
     against.check_other(&stored.run)?;
-    if arguments.sets_limits() {
+    if arguments.limits.is_any_set() {
         arguments.apply_limits(&mut stored.experiment);
         stored.experiment.check().map_err(Failure::Usage)?;
         store.reopen(id, &stored.experiment)?;
     }
     launch::clear_leftovers();
-    let purpose = arguments.purpose(1, 1);
+    let purpose = arguments.results.purpose(1, 1);
     let launched = launch::resume(&mut store, stored, &arguments.directories, purpose)?;
     let run = stores::load_run(&store, &id.to_string())?;
     let ending = Ending::from_session(launched.end);

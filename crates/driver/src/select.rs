@@ -12,8 +12,8 @@ use toll_system::bounded::text_of;
 use toll_system::strace::startable;
 use toll_system::{Failure, kept_files, output};
 
-use crate::RunArguments;
-use crate::arguments::Variables;
+use crate::arguments::{NewRun, RunArguments};
+use crate::run_options::{RunOptions, Variables};
 
 /// Largest experiment file, in bytes.
 const FILE_BYTES_MAX: u64 = 4 << 20;
@@ -21,45 +21,47 @@ const FILE_BYTES_MAX: u64 = 4 << 20;
 /// Returns the experiments that a command line selects: built-in ones and files in order, then a
 /// single experiment made of all commands.
 pub fn experiments(arguments: &RunArguments) -> anyhow::Result<Vec<Experiment>> {
-    let profile = arguments.profile.name();
+    let new = &arguments.new;
+    let options = &new.options;
+    let profile = options.profile.name();
     let mut experiments = Vec::new();
     let mut commands = Vec::new();
-    let has_reference = arguments.reference.is_some();
-    if arguments.items.is_empty() && !has_reference {
+    let has_reference = new.reference.is_some();
+    if new.items.is_empty() && !has_reference {
         for builtin in BUILTINS {
             experiments.push(toll_core::spec::parse(builtin.toml, builtin.name, profile)?);
         }
     }
-    for item in &arguments.items {
+    for item in &new.items {
         if let Some(experiment) = named(item, profile)? {
             experiments.push(experiment);
         } else {
-            refuse_slip(item, arguments)?;
+            refuse_slip(item, options)?;
             commands.push(item.clone());
         }
     }
-    if arguments.guest {
+    if new.guests.guest {
         experiments.iter_mut().for_each(Experiment::move_into_guest);
     }
     let has_commands = !commands.is_empty() || has_reference;
     if !experiments.is_empty() {
-        set_levels(arguments, &mut experiments, has_commands)?;
+        set_levels(options, &mut experiments, has_commands)?;
     }
     if has_commands {
         let request = AdhocCommands {
-            names: names_of(arguments, &commands),
+            names: names_of(options, &commands),
             commands,
-            overrides: arguments.overrides(),
-            reference: arguments.reference.clone(),
-            in_guest: arguments.guest,
+            overrides: options.overrides(),
+            reference: new.reference.clone(),
+            in_guest: new.guests.guest,
         };
         experiments.push(adhoc::experiment(&request, profile)?);
-    } else if !arguments.names.is_empty() {
+    } else if !options.names.is_empty() {
         bail!(Failure::Usage(
             "cannot use --command-name here: there is no command to name".into(),
         ));
     }
-    set_commands(arguments, &mut experiments)?;
+    set_commands(new, &mut experiments)?;
     for experiment in &mut experiments {
         arguments.apply_settings(experiment);
         experiment.check().map_err(Failure::Usage)?;
@@ -82,9 +84,9 @@ pub fn named(item: &str, profile: &str) -> anyhow::Result<Option<Experiment>> {
 
 /// Refuses a command that resembles the name of an experiment, unless it is a program. With --setup
 /// or --prepare a command may still become a program, so it is accepted.
-fn refuse_slip(item: &str, arguments: &RunArguments) -> anyhow::Result<()> {
+fn refuse_slip(item: &str, options: &RunOptions) -> anyhow::Result<()> {
     let is_word = !item.contains(['/', ' ', '{']) && !adhoc::needs_shell(item);
-    let may_be_made = arguments.setup.is_some() || !arguments.prepare.is_empty();
+    let may_be_made = options.setup.is_some() || !options.prepare.is_empty();
     let names = builtin::with_names().map(|builtin| builtin.name);
     if is_word
         && !may_be_made
@@ -118,11 +120,11 @@ fn read(item: &str) -> anyhow::Result<String> {
 /// Sets levels in the experiments that have the factor. Each level must fit at least one
 /// experiment.
 fn set_levels(
-    arguments: &RunArguments,
+    options: &RunOptions,
     experiments: &mut [Experiment],
     has_commands: bool,
 ) -> anyhow::Result<()> {
-    for chosen in arguments.overrides() {
+    for chosen in options.overrides() {
         let mut first_error = None;
         let mut fitted = has_commands;
         for experiment in experiments.iter_mut() {
@@ -157,9 +159,9 @@ fn merged(environment: &[Variables]) -> Vec<Variables> {
 
 /// Returns the names of commands: first the given names. A further command with its own variables
 /// is named by the variables and the command, as in a shell.
-fn names_of(arguments: &RunArguments, commands: &[String]) -> Vec<String> {
-    let mut names = arguments.names.clone();
-    let environment = &arguments.environment;
+fn names_of(options: &RunOptions, commands: &[String]) -> Vec<String> {
+    let mut names = options.names.clone();
+    let environment = &options.environment;
     if commands.len() > 1 && environment.len() == commands.len() {
         let rest = commands.iter().zip(environment).skip(names.len());
         names.extend(rest.map(|(command, variables)| {
@@ -175,24 +177,25 @@ fn names_of(arguments: &RunArguments, commands: &[String]) -> Vec<String> {
 
 /// Applies options about commands to the experiments that run commands. Refuses the options if no
 /// experiment does.
-fn set_commands(arguments: &RunArguments, experiments: &mut [Experiment]) -> anyhow::Result<()> {
+fn set_commands(new: &NewRun, experiments: &mut [Experiment]) -> anyhow::Result<()> {
+    let options = &new.options;
     let given = [
-        ("--setup", arguments.setup.is_some()),
-        ("--prepare", !arguments.prepare.is_empty()),
-        ("--conclude", !arguments.conclude.is_empty()),
-        ("--cleanup", arguments.cleanup.is_some()),
-        ("--shell", arguments.shell.is_some() || arguments.no_shell),
-        ("--input", arguments.input.is_some()),
-        ("--output", !arguments.output.is_empty()),
-        ("--env", !arguments.environment.is_empty()),
-        ("--ignore-failure", arguments.ignore_failure),
+        ("--setup", options.setup.is_some()),
+        ("--prepare", !options.prepare.is_empty()),
+        ("--conclude", !options.conclude.is_empty()),
+        ("--cleanup", options.cleanup.is_some()),
+        ("--shell", options.shell.is_some() || options.no_shell),
+        ("--input", options.input.is_some()),
+        ("--output", !options.output.is_empty()),
+        ("--env", !options.environment.is_empty()),
+        ("--ignore-failure", options.ignore_failure),
     ];
     let of_commands =
         |experiment: &&mut Experiment| experiment.workload.kind == WorkloadKind::Command;
     let mut runs_commands = false;
     for experiment in experiments.iter_mut().filter(of_commands) {
         runs_commands = true;
-        set_workload(arguments, experiment).map_err(Failure::Usage)?;
+        set_workload(new, experiment).map_err(Failure::Usage)?;
     }
     match given.iter().find(|(_, given)| *given) {
         Some((option, _)) if !runs_commands => bail!(Failure::Usage(format!(
@@ -203,7 +206,8 @@ fn set_commands(arguments: &RunArguments, experiments: &mut [Experiment]) -> any
 }
 
 /// Applies the options about commands to an experiment that runs commands.
-fn set_workload(arguments: &RunArguments, experiment: &mut Experiment) -> Result<(), String> {
+fn set_workload(new: &NewRun, experiment: &mut Experiment) -> Result<(), String> {
+    let options = &new.options;
     let factor = experiment.factor("command");
     let levels = factor.into_iter().flat_map(|factor| &factor.levels);
     let mut names: Vec<&str> = levels.map(|level| level.text.as_str()).collect();
@@ -211,12 +215,12 @@ fn set_workload(arguments: &RunArguments, experiment: &mut Experiment) -> Result
         names.extend(experiment.workload.commands.keys().map(String::as_str));
     }
     let each = |option, values| adhoc::per_command(option, values, &names);
-    let prepare = each("--prepare", &arguments.prepare)?;
-    let conclude = each("--conclude", &arguments.conclude)?;
-    let output = each("--output", &arguments.output)?;
+    let prepare = each("--prepare", &options.prepare)?;
+    let conclude = each("--conclude", &options.conclude)?;
+    let output = each("--output", &options.output)?;
     let environment = match names.len() {
-        1 => adhoc::per_command("--env", &merged(&arguments.environment), &names)?,
-        _ => adhoc::per_command("--env", &arguments.environment, &names)?,
+        1 => adhoc::per_command("--env", &merged(&options.environment), &names)?,
+        _ => adhoc::per_command("--env", &options.environment, &names)?,
     };
     let workload = &mut experiment.workload;
     workload.prepare = prepare.or(workload.prepare.take());
@@ -224,18 +228,18 @@ fn set_workload(arguments: &RunArguments, experiment: &mut Experiment) -> Result
     if let Some(output) = output {
         workload.output = output;
     }
-    let setup = arguments.setup.clone();
+    let setup = options.setup.clone();
     workload.setup = setup.or(workload.setup.take());
-    let cleanup = arguments.cleanup.clone();
+    let cleanup = options.cleanup.clone();
     workload.cleanup = cleanup.or(workload.cleanup.take());
-    if arguments.no_shell {
+    if options.no_shell {
         workload.shell = Shell::None;
-    } else if let Some(shell) = &arguments.shell {
+    } else if let Some(shell) = &options.shell {
         workload.shell = toll_core::spec::shell(Some(shell));
     }
-    if let Some(input) = &arguments.input {
+    if let Some(input) = &options.input {
         let may_be_made = workload.setup.is_some() || workload.prepare.is_some();
-        let is_here = !arguments.guest && !may_be_made && !input.contains('{');
+        let is_here = !new.guests.guest && !may_be_made && !input.contains('{');
         if is_here && !["null", "file", "pipe"].contains(&input.as_str()) {
             std::fs::metadata(input)
                 .map_err(|error| format!("cannot use --input {input}: {error}"))?;
@@ -245,6 +249,6 @@ fn set_workload(arguments: &RunArguments, experiment: &mut Experiment) -> Result
     if let Some(environment) = environment {
         workload.environment = environment;
     }
-    workload.ignore_failure |= arguments.ignore_failure;
+    workload.ignore_failure |= options.ignore_failure;
     Ok(())
 }

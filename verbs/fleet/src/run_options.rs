@@ -4,15 +4,31 @@ use std::ffi::OsString;
 
 use anyhow::bail;
 use clap::Parser;
-use toll_driver::{RunArguments, spelling};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use toll_driver::baseline::BaselineArguments;
+use toll_driver::gate::GateArguments;
+use toll_driver::{
+    GuestOptions, Limits, NewRun, ResultOptions, RunArguments, RunOptions, WorkDirectories,
+    spelling,
+};
 use toll_system::Failure;
 
 /// The options of `toll run` for the measurements of jobs.
 #[derive(Debug, Parser)]
 #[command(name = "toll run")]
-struct RunOptions {
+struct JobOptions {
     #[command(flatten)]
-    arguments: RunArguments,
+    limits: Limits,
+    #[command(flatten)]
+    options: RunOptions,
+    #[command(flatten)]
+    guests: GuestOptions,
+    #[command(flatten)]
+    directories: WorkDirectories,
+    #[command(flatten)]
+    against: BaselineArguments,
+    #[command(flatten)]
+    gate: GateArguments,
 }
 
 /// Parses the options of `toll run` for jobs. Refuses options that a job does not use, such
@@ -22,36 +38,56 @@ pub fn run_options(options: &[String]) -> anyhow::Result<RunArguments> {
     let words = words.chain(options.iter().map(OsString::from));
     let mut words = spelling::normalise(words);
     words.remove(1);
-    let RunOptions { mut arguments } = RunOptions::try_parse_from(words).map_err(|error| {
-        let why = error.render().to_string();
-        let first = why.lines().next().unwrap_or_default();
-        let first = first.trim_start_matches("error: ");
-        Failure::Usage(format!("cannot use the options after --: {first}"))
-    })?;
-    let own = [
-        ("--resume", arguments.resume.is_some()),
-        ("--dry-run", arguments.dry_run),
-        ("--json", arguments.json),
-        ("--html", arguments.html.is_some()),
-        ("--plots", arguments.plots.is_some()),
-        ("--export-FORMAT", !arguments.exports.files().is_empty()),
-        ("--save-baseline", arguments.save_baseline.is_some()),
-        ("--work-dir", arguments.directories.work_dir.is_some()),
-    ];
-    if let Some((option, _)) = own.iter().find(|(_, is_set)| *is_set) {
-        bail!(Failure::Usage(format!(
-            "cannot use {option} after --: a job continues by itself, writes a document for each \
-             experiment and uses the --work-dir of toll fleet submit"
-        )));
+    let job = JobOptions::try_parse_from(words).map_err(|error| refusal(&error))?;
+    if job.directories.work_dir.is_some() {
+        bail!(not_of_jobs("--work-dir"));
     }
-    if let Some(item) = arguments.items.first() {
-        bail!(Failure::Usage(format!(
+    Ok(RunArguments {
+        limits: job.limits,
+        new: NewRun {
+            options: job.options,
+            guests: job.guests,
+            ..NewRun::default()
+        },
+        // Nobody is present to start the job again, so the job waits for the measuring lock.
+        wait: true,
+        results: ResultOptions {
+            quiet: true,
+            no_html: true,
+            ..ResultOptions::default()
+        },
+        directories: job.directories,
+        against: job.against,
+        gate: job.gate,
+        ..RunArguments::default()
+    })
+}
+
+/// Says why a job cannot take what was given.
+fn refusal(error: &clap::Error) -> Failure {
+    match (error.kind(), error.get(ContextKind::InvalidArg)) {
+        (ErrorKind::UnknownArgument, Some(ContextValue::String(option)))
+            if option.starts_with('-') =>
+        {
+            not_of_jobs(option)
+        }
+        (ErrorKind::UnknownArgument, Some(ContextValue::String(item))) => Failure::Usage(format!(
             "cannot use {item} after --: name experiments before it, and put commands into an \
              experiment file"
-        )));
+        )),
+        _ => {
+            let why = error.render().to_string();
+            let first = why.lines().next().unwrap_or_default();
+            let first = first.trim_start_matches("error: ");
+            Failure::Usage(format!("cannot use the options after --: {first}"))
+        }
     }
-    (arguments.quiet, arguments.no_html) = (true, true);
-    // Nobody is present to start the job again, so the job waits for the measuring lock.
-    arguments.wait = true;
-    Ok(arguments)
+}
+
+fn not_of_jobs(option: &str) -> Failure {
+    Failure::Usage(format!(
+        "cannot use {option} after --: jobs take options of toll run about measuring; a job waits \
+         and continues by itself, writes a document for each experiment and uses the --work-dir of \
+         toll fleet submit"
+    ))
 }

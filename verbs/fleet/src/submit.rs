@@ -165,7 +165,7 @@ fn planned(arguments: &SubmitArguments) -> anyhow::Result<Planned> {
                  file; put commands into an experiment file"
             ))),
         };
-        options.items = vec![item.clone()];
+        options.new.items = vec![item.clone()];
         let experiments = toll_driver::select(&options)?;
         let name = match experiments.as_slice() {
             [one] => one.name.clone(),

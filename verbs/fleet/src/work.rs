@@ -74,7 +74,7 @@ fn measure(
         || planned.name.clone(),
         |file| file.to_string_lossy().into_owned(),
     );
-    arguments.items = vec![item];
+    arguments.new.items = vec![item];
     let status = match stores::read_if_any(&path)? {
         Some(store) => store.runs()?.last().map(|(run, _)| run.status),
         None => None,
@@ -82,10 +82,8 @@ fn measure(
     let measured = match status {
         Some(RunStatus::Complete) => Ok(ExitCode::SUCCESS),
         Some(RunStatus::Unfinished) => {
-            arguments.run_foreign_commands = is_submitted(&path, &arguments)?;
-            arguments.items.clear();
-            arguments.resume = Some(String::new());
-            arguments.why = false;
+            arguments.resuming.run_foreign_commands = is_submitted(&path, &arguments)?;
+            arguments.resuming.resume = Some(String::new());
             toll_driver::run(&arguments, &path)
         }
         None => toll_driver::run(&arguments, &path),

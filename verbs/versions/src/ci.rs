@@ -7,8 +7,11 @@ use anyhow::{anyhow, bail};
 use clap::Args;
 use toll_core::spec::trees::{REGRESSION_LIMIT, SIDES, TREE, Trees};
 use toll_core::spec::{Experiment, Level, LevelOverride};
+use toll_driver::gate::GateArguments;
 use toll_driver::measuring_lock;
-use toll_driver::{RunArguments, listen};
+use toll_driver::{
+    Limits, NewRun, ResultOptions, RunArguments, RunOptions, WorkDirectories, listen,
+};
 use toll_host::environment::work_trees::{WorkTrees, check_out, check_out_submodules};
 use toll_report::words::plural;
 use toll_system::interrupt::Interrupt;
@@ -31,18 +34,15 @@ that noise. One error budget of 5 % covers all commands together.
 In a file, a factor tree with the level \".\" is the directory of the commit; toll
 run accepts such a file, too.";
 
-const ITEMS_HELP: &str = "Commands to measure, with {tree} for the directory of a commit, or one \
-    experiment file (*.toml) with such commands";
-
 /// Number of last lines that are shown of a failed build.
 const LINES_SHOWN: usize = 20;
 
 #[derive(Debug, Args)]
-#[command(mut_arg("items", |items| items.help(ITEMS_HELP).value_name("COMMAND|FILE")))]
-#[command(mut_arg("resume", |one| one.hide(true)), mut_arg("guest", |one| one.hide(true)))]
-#[command(mut_arg("build_kernels", |one| one.hide(true)), mut_arg("wait", |one| one.hide(true)))]
-#[command(mut_arg("reference", |one| one.hide(true)), mut_arg("baseline", |one| one.hide(true)))]
 pub struct CiArguments {
+    /// Commands to measure, with {tree} for the directory of a commit, or one
+    /// experiment file (*.toml) with such commands
+    #[arg(value_name = "COMMAND|FILE")]
+    items: Vec<String>,
     /// Commit to compare with [default: where HEAD left the default branch]
     #[arg(long, value_name = "REV")]
     base: Option<String>,
@@ -67,18 +67,28 @@ pub struct CiArguments {
     #[arg(long)]
     no_wait: bool,
     #[command(flatten)]
-    run: RunArguments,
+    limits: Limits,
+    #[command(flatten)]
+    options: RunOptions,
+    /// Show what would run, and what would not and why, but run nothing
+    #[arg(long, conflicts_with = "why")]
+    dry_run: bool,
+    #[command(flatten)]
+    results: ResultOptions,
+    #[command(flatten)]
+    directories: WorkDirectories,
+    #[command(flatten)]
+    gate: GateArguments,
 }
 
 pub fn run(arguments: &CiArguments, store: &Path) -> anyhow::Result<ExitCode> {
-    let mut asked = arguments.run.clone();
-    asked.check()?;
-    asked.gate.or_regression(REGRESSION_LIMIT);
-    let mut experiment = select(&mut asked)?;
+    arguments.limits.check()?;
+    let mut asked = arguments.asked();
+    let mut experiment = select(&asked)?;
     let repository = Repository::open(&arguments.tree).map_err(Failure::Prerequisite)?;
     let versions = arguments.versions(&repository).map_err(Failure::Usage)?;
     let take = || measuring_lock::take_or_wait(!arguments.no_wait, "leave out --no-wait to wait");
-    let lock = (!asked.dry_run).then(take).transpose()?;
+    let lock = (!arguments.dry_run).then(take).transpose()?;
     let trees = match &arguments.keep_trees {
         Some(directory) => WorkTrees::kept(directory),
         None => WorkTrees::temporary(),
@@ -92,7 +102,7 @@ pub fn run(arguments: &CiArguments, store: &Path) -> anyhow::Result<ExitCode> {
     experiment.title = format!("{head} against {base}");
     experiment.check().map_err(Failure::Usage)?;
     experiment.check_metric().map_err(Failure::Usage)?;
-    if !asked.dry_run {
+    if !arguments.dry_run {
         let interrupt = listen()?;
         for (side, version) in SIDES.iter().zip(&versions) {
             arguments.prepare(&repository, version, side, &trees, &interrupt)?;
@@ -102,37 +112,22 @@ pub fn run(arguments: &CiArguments, store: &Path) -> anyhow::Result<ExitCode> {
         }
     }
     if arguments.keep_trees.is_none() {
-        asked.how_to_go_on = "the same command starts again from the beginning; with \
-                              --keep-trees, `toll run --resume` continues";
+        asked.how_to_go_on = Some(
+            "the same command starts again from the beginning; with --keep-trees, `toll run \
+             --resume` continues",
+        );
     }
     toll_driver::run_all(&asked, store, vec![experiment], lock)
 }
 
 /// Reads the commands or the file to measure.
-fn select(asked: &mut RunArguments) -> anyhow::Result<Experiment> {
-    let refused = [
-        ("--resume", asked.resume.is_some()),
-        ("--guest", asked.guest),
-        ("--reference", asked.reference.is_some()),
-        ("--baseline", asked.against.baseline.is_some()),
-    ];
-    if let Some((option, _)) = refused.iter().find(|(_, is_given)| *is_given) {
-        bail!(Failure::Usage(format!(
-            "cannot use {option}: toll ci compares head with base, here and now; use toll run"
-        )));
-    }
-    if asked.items.is_empty() {
+fn select(asked: &RunArguments) -> anyhow::Result<Experiment> {
+    if asked.new.items.is_empty() {
         bail!(Failure::Usage(
             "cannot compare: name a command, such as '{tree}/prog input', or an experiment file"
                 .into()
         ));
     }
-    // The levels are replaced once the directories exist.
-    asked.levels.push(LevelOverride {
-        name: TREE.into(),
-        levels: SIDES.map(Level::new).into(),
-        is_size: false,
-    });
     let mut experiments = toll_driver::select(asked)?;
     match (experiments.pop(), experiments.is_empty()) {
         (Some(experiment), true) => Ok(experiment),
@@ -152,6 +147,32 @@ pub fn tell_last_of_build(directory: &Path) {
 }
 
 impl CiArguments {
+    /// Returns the run that compares the commits.
+    fn asked(&self) -> RunArguments {
+        let mut options = self.options.clone();
+        // The levels are replaced once the directories exist.
+        options.levels.push(LevelOverride {
+            name: TREE.into(),
+            levels: SIDES.map(Level::new).into(),
+            is_size: false,
+        });
+        let mut gate = self.gate.clone();
+        gate.or_regression(REGRESSION_LIMIT);
+        RunArguments {
+            limits: self.limits.clone(),
+            new: NewRun {
+                items: self.items.clone(),
+                options,
+                dry_run: self.dry_run,
+                ..NewRun::default()
+            },
+            results: self.results.clone(),
+            directories: self.directories.clone(),
+            gate,
+            ..RunArguments::default()
+        }
+    }
+
     /// Finds the base commit and the head commit.
     fn versions(&self, repository: &Repository) -> Result<[Version; 2], String> {
         let head = repository.find(self.head.as_deref().unwrap_or("HEAD"))?;
@@ -190,7 +211,7 @@ impl CiArguments {
     ) -> anyhow::Result<()> {
         let directory = trees.directory().join(side);
         let commit = format!("{} {}", version.short(), version.subject);
-        if !self.run.quiet {
+        if !self.results.quiet {
             output::note(&format!("{side}: {commit}"));
         }
         check_out(repository.directory(), &version.hash, &directory).map_err(anyhow::Error::msg)?;

@@ -161,12 +161,20 @@ fn what_no_job_could_measure_is_refused_before_anything_is_made() {
         ),
         (
             "clocks.toml --slurm -- --export-json x",
-            "cannot use --export-FORMAT after --",
+            "cannot use --export-json after --",
         ),
         ("clocks.toml --slurm -- true", "cannot use true after --"),
         (
             "clocks.toml --slurm -- --nonsense",
-            "cannot use the options after --: unexpected argument",
+            "cannot use --nonsense after --: jobs take options",
+        ),
+        (
+            "clocks.toml --slurm -- --reference x",
+            "cannot use --reference after --",
+        ),
+        (
+            "clocks.toml --slurm -- --work-dir x",
+            "cannot use --work-dir after --",
         ),
         (
             "clocks.toml --slurm --directory 'a b'",

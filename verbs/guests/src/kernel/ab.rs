@@ -50,8 +50,8 @@ const TIME_BUDGET_S: f64 = 12.0 * 3600.0;
 
 pub fn run(arguments: &AbArguments, store: &Path) -> anyhow::Result<ExitCode> {
     let mut asked = arguments.run.clone();
-    asked.check()?;
-    if asked.resume.is_some() {
+    asked.limits.check()?;
+    if asked.resuming.resume.is_some() {
         bail!(Failure::Usage(
             "cannot use --resume: a comparison of kernels is a run; use toll run --resume".into()
         ));
@@ -59,11 +59,11 @@ pub fn run(arguments: &AbArguments, store: &Path) -> anyhow::Result<ExitCode> {
     for name in [&arguments.base, &arguments.new] {
         require(name).map_err(Failure::Usage)?;
     }
-    if asked.items.is_empty() && asked.reference.is_none() {
-        asked.items.push(KERNEL.name.to_owned());
+    if asked.new.items.is_empty() && asked.new.reference.is_none() {
+        asked.new.items.push(KERNEL.name.to_owned());
     }
-    asked.guest = true;
-    asked.build_kernels = true;
+    asked.new.guests.guest = true;
+    asked.new.guests.build_kernels = true;
     let accelerators: &[&str] = match kvm_state() {
         Ok(_) => &["icount", "kvm"],
         Err(_) => &["icount"],

@@ -323,7 +323,10 @@ fn what_cannot_be_compared_is_told_and_leaves_nothing() {
         &output(2, &["--head", "main", &command]),
         &["it is on main", "~1"],
     );
-    has(&output(2, &["--guest", &command]), &["cannot use --guest"]);
+    has(
+        &output(2, &["--guest", &command]),
+        &["unexpected argument '--guest'"],
+    );
     let built = output(1, &["--build", "echo first; echo why; exit 7", &command]);
     has(
         &built,
