@@ -172,7 +172,7 @@ fn assemble(
                 "full" => ComparisonGoal::Precision,
                 _ => ComparisonGoal::QuickAnswer,
             },
-            ..super::file::default_settings(profile)
+            ..RunSettings::of_profile(profile)
         },
         twins: vec![reference.clone()],
         without_twin: false,

@@ -6,23 +6,22 @@ use std::collections::BTreeMap;
 use std::mem::take;
 
 use serde::Deserialize;
-use serde::de::{Deserializer, Error};
 use toml::Spanned;
 
 use super::constraints::Constraints;
 use super::error::SourceText;
-use super::level::{Levels, share};
+use super::level::Levels;
 use super::problem::Problem;
-use super::quantity::parse_duration;
 use super::reader::Reader;
 use super::references::Scope;
 use super::row::{ROW, RowsTable, factor_of_rows};
+use super::settings::RunTable;
 use super::shell::shell;
 use super::workload::NOWHERE;
 use super::{
-    AdviceSpec, Claim, ComparisonGoal, Derived, Experiment, Factor, FigureSpec, GuestSettings,
-    Knob, Level, ParsedMetric, PerCommand, Platform, ReportPart, RunSettings, Selector, SpecError,
-    Table, WorkloadKind, WorkloadSpec, left_out, references, validate,
+    AdviceSpec, Claim, Derived, Experiment, Factor, FigureSpec, GuestSettings, Knob, Level,
+    ParsedMetric, PerCommand, Platform, ReportPart, RunSettings, Selector, SpecError, Table,
+    WorkloadKind, WorkloadSpec, left_out, references, validate,
 };
 
 /// Highest `format` of experiment files that this program reads.
@@ -126,23 +125,6 @@ struct FactorTable {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RunTable {
-    iterations: Option<u32>,
-    warmup_iterations: Option<u32>,
-    warmup_blocks: Option<u32>,
-    min_blocks: Option<u32>,
-    max_blocks: Option<u32>,
-    claims_only: Option<bool>,
-    #[serde(default, deserialize_with = "seconds")]
-    time_budget: Option<f64>,
-    #[serde(default, deserialize_with = "share")]
-    target_ci: Option<f64>,
-    #[serde(default, deserialize_with = "seconds")]
-    trial_timeout: Option<f64>,
-}
-
-#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct ProfileTable {
     factors: BTreeMap<String, Levels>,
@@ -150,11 +132,6 @@ struct ProfileTable {
     guest: BTreeMap<String, Level>,
     require: Vec<String>,
     run: RunTable,
-}
-
-fn seconds<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
-    let duration = parse_duration(&String::deserialize(from)?).map_err(D::Error::custom)?;
-    Ok(Some(duration.as_secs_f64()))
 }
 
 /// Reads an experiment file and applies a profile.
@@ -325,6 +302,7 @@ impl Reader<'_> {
             factors.splice(0..0, chosen);
         }
         let read = |(name, metric)| Ok((name, self.at(metric, parsed_metric)?));
+        let run = RunSettings::of_profile(profile).with(file.run);
         let metrics: Result<_, SpecError> = file.metrics.into_iter().map(read).collect();
         Ok(Experiment {
             title: file.title.unwrap_or_else(|| file.name.clone()),
@@ -338,7 +316,7 @@ impl Reader<'_> {
             constraints: [file.require, overlay.require].concat(),
             parsed_metrics: metrics?,
             counters: file.counters,
-            run: run_settings(profile, &[file.run, overlay.run]),
+            run: run.with(overlay.run),
             twins: file.twins,
             without_twin: false,
             trees: None,
@@ -421,48 +399,6 @@ fn guest_settings(
         }
     }
     Ok(settings)
-}
-
-fn run_settings(profile: &str, layers: &[RunTable]) -> RunSettings {
-    let mut run = default_settings(profile);
-    for layer in layers {
-        run = RunSettings {
-            iterations: layer.iterations.unwrap_or(run.iterations),
-            warmup_iterations: layer.warmup_iterations.unwrap_or(run.warmup_iterations),
-            min_blocks: layer.min_blocks.unwrap_or(run.min_blocks),
-            max_blocks: layer.max_blocks.unwrap_or(run.max_blocks),
-            claims_only: layer.claims_only.unwrap_or(run.claims_only),
-            warmup_blocks: layer.warmup_blocks.unwrap_or(run.warmup_blocks),
-            time_budget_s: layer.time_budget.unwrap_or(run.time_budget_s),
-            comparison_goal: ComparisonGoal::default(),
-            target_ci: layer.target_ci.unwrap_or(run.target_ci),
-            trial_timeout_s: layer.trial_timeout.or(run.trial_timeout_s),
-            regression_limit: None,
-        };
-    }
-    run
-}
-
-/// Returns a profile's settings for everything that an experiment leaves open.
-pub(super) fn default_settings(profile: &str) -> RunSettings {
-    let (min_blocks, max_blocks, time_budget_s, target_ci) = match profile {
-        "quick" => (8, 20, 60.0, 0.05),
-        "full" => (20, 200, 3600.0, 0.01),
-        _ => (8, 60, 600.0, 0.02),
-    };
-    RunSettings {
-        iterations: 1,
-        warmup_iterations: 0,
-        min_blocks,
-        max_blocks,
-        claims_only: false,
-        warmup_blocks: 0,
-        time_budget_s,
-        comparison_goal: ComparisonGoal::default(),
-        target_ci,
-        trial_timeout_s: None,
-        regression_limit: None,
-    }
 }
 
 fn workload(table: WorkloadTable) -> Result<WorkloadSpec, String> {

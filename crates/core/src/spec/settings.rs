@@ -2,8 +2,12 @@
 
 use std::time::Duration;
 
+use serde::de::{Deserializer, Error};
 use serde::{Deserialize, Serialize};
 use toll_stats::Looks;
+
+use super::level::share;
+use super::quantity::parse_duration;
 
 /// What a comparison continues for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -22,38 +26,87 @@ pub enum ComparisonGoal {
 /// 100 MB at this limit.
 pub const BLOCKS_MAX: u32 = 5_000;
 
-/// How long and how often to measure.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct RunSettings {
+/// Defines [`RunSettings`], and [`RunTable`] with the settings that files can have. In brackets
+/// are the type in files and how it is read.
+macro_rules! run_settings {
+    ($($(#[$attribute:meta])* $name:ident: $kind:ty $(= [$value:ty $(, $($read:tt)+)?])?;)*) => {
+        /// How long and how often to measure.
+        #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+        pub struct RunSettings {
+            $($(#[$attribute])* pub $name: $kind,)*
+        }
+
+        /// The section `run` of an experiment file, or of a profile in it.
+        #[derive(Debug, Default, Deserialize)]
+        #[serde(deny_unknown_fields, default)]
+        pub(super) struct RunTable {
+            $($($(#[serde($($read)+)])? $name: Option<$value>,)?)*
+        }
+
+        impl RunSettings {
+            /// Replaces the settings that a table has.
+            pub(super) fn with(self, table: RunTable) -> Self {
+                Self {
+                    $($($name: table.$name.map_or(self.$name, <$kind as From<$value>>::from),)?)*
+                    ..self
+                }
+            }
+        }
+    };
+}
+
+run_settings! {
     /// Timed repetitions inside a trial.
-    pub iterations: u32,
+    iterations: u32 = [u32];
     /// Untimed repetitions inside a trial, before the timed ones.
-    pub warmup_iterations: u32,
+    warmup_iterations: u32 = [u32];
     /// Number of blocks before the first look at the results.
-    pub min_blocks: u32,
+    min_blocks: u32 = [u32];
     /// Maximum number of blocks.
-    pub max_blocks: u32,
+    max_blocks: u32 = [u32];
     /// Whether treatments that no claim compares are left out.
     #[serde(default)]
-    pub claims_only: bool,
+    claims_only: bool = [bool];
     /// Number of whole blocks that run before the measured ones and are discarded.
-    pub warmup_blocks: u32,
+    warmup_blocks: u32 = [u32];
     /// Seconds after which no new block starts.
-    pub time_budget_s: f64,
+    time_budget_s: f64 = [f64, rename = "time_budget", deserialize_with = "seconds"];
     /// What a comparison continues for.
     #[serde(default)]
-    pub comparison_goal: ComparisonGoal,
+    comparison_goal: ComparisonGoal;
     /// Relative half-width at which an interval is narrow enough.
-    pub target_ci: f64,
+    target_ci: f64 = [f64, deserialize_with = "share"];
     /// Seconds after which a trial is stopped and counted as failed, if given.
-    pub trial_timeout_s: Option<f64>,
+    trial_timeout_s: Option<f64> = [f64, rename = "trial_timeout", deserialize_with = "seconds"];
     /// Smallest change for the worse, as a share, that comparisons must decide about. The run
     /// continues until the comparisons are decided, and twins run with them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub regression_limit: Option<f64>,
+    regression_limit: Option<f64>;
+}
+
+fn seconds<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
+    let duration = parse_duration(&String::deserialize(from)?).map_err(D::Error::custom)?;
+    Ok(Some(duration.as_secs_f64()))
 }
 
 impl RunSettings {
+    /// Returns a profile's settings for everything that an experiment leaves open.
+    pub(super) fn of_profile(profile: &str) -> Self {
+        let (min_blocks, max_blocks, time_budget_s, target_ci) = match profile {
+            "quick" => (8, 20, 60.0, 0.05),
+            "full" => (20, 200, 3600.0, 0.01),
+            _ => (8, 60, 600.0, 0.02),
+        };
+        Self {
+            iterations: 1,
+            min_blocks,
+            max_blocks,
+            time_budget_s,
+            target_ci,
+            ..Self::default()
+        }
+    }
+
     /// Returns after which blocks the run may end because of its results.
     pub fn looks(&self) -> Looks {
         Looks {
