@@ -24,14 +24,16 @@ pub fn sentence(one: &Explanation) -> String {
         .enumerate()
         .map(part)
         .collect();
-    match named.is_empty() {
-        true if one.blocks < one.blocks_needed => format!(
+    if !named.is_empty() {
+        format!("{difference}: {}", named.join(", "))
+    } else if one.blocks < one.blocks_needed {
+        format!(
             "{difference}: {} cannot show why; at least {} are needed",
             plural(one.blocks, "block"),
             one.blocks_needed
-        ),
-        true => format!("{difference}: nothing that differs stands out from noise"),
-        false => format!("{difference}: {}", named.join(", ")),
+        )
+    } else {
+        format!("{difference}: nothing that differs stands out from noise")
     }
 }
 

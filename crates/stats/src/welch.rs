@@ -88,10 +88,12 @@ impl Welch {
     /// `border`; 1 if it always does.
     pub fn p(&self, border: f64) -> f64 {
         let distance = (self.difference - border).abs();
-        match self.error > 0.0 {
-            true => student_p(distance / self.error, self.freedom),
-            false if distance == 0.0 => 1.0,
-            false => 0.0,
+        if self.error > 0.0 {
+            student_p(distance / self.error, self.freedom)
+        } else if distance == 0.0 {
+            1.0
+        } else {
+            0.0
         }
     }
 

@@ -328,10 +328,12 @@ pub fn create_directory(path: &Path) -> anyhow::Result<()> {
 
 /// Returns an error if a directory cannot be created, before time is spent on its content.
 pub fn check_directory(path: &Path) -> anyhow::Result<()> {
-    match path.is_dir() {
-        true => Ok(()),
-        false if path.exists() => Err(cannot_write(path, &io::ErrorKind::NotADirectory.into())),
-        false => check_file(path),
+    if path.is_dir() {
+        Ok(())
+    } else if path.exists() {
+        Err(cannot_write(path, &io::ErrorKind::NotADirectory.into()))
+    } else {
+        check_file(path)
     }
 }
 
@@ -344,16 +346,18 @@ pub fn check_file(path: &Path) -> anyhow::Result<()> {
     kept_files::check(path)?;
     let directory = path.parent().filter(|one| !one.as_os_str().is_empty());
     let directory = directory.unwrap_or(Path::new("."));
-    let error = match path.as_os_str() == "-" {
-        true => return Ok(()),
-        false if !directory.is_dir() => io::ErrorKind::NotFound.into(),
-        false if path.is_dir() => io::ErrorKind::IsADirectory.into(),
-        false => {
-            let written = if path.exists() { path } else { directory };
-            match access(written, Access::WRITE_OK) {
-                Ok(()) => return Ok(()),
-                Err(errno) => errno.into(),
-            }
+    if path.as_os_str() == "-" {
+        return Ok(());
+    }
+    let error = if !directory.is_dir() {
+        io::ErrorKind::NotFound.into()
+    } else if path.is_dir() {
+        io::ErrorKind::IsADirectory.into()
+    } else {
+        let written = if path.exists() { path } else { directory };
+        match access(written, Access::WRITE_OK) {
+            Ok(()) => return Ok(()),
+            Err(errno) => errno.into(),
         }
     };
     Err(cannot_write(path, &error))

@@ -290,11 +290,16 @@ impl Screen {
     pub fn move_rows(&mut self, count: usize, is_down: bool) {
         let row = self.cursor.row;
         self.cursor.wraps_next = false;
-        self.cursor.row = match is_down {
-            true if row <= self.bottom => row.saturating_add(count).min(self.bottom),
-            true => row.saturating_add(count).min(self.lines - 1),
-            false if row >= self.top => row.saturating_sub(count).max(self.top),
-            false => row.saturating_sub(count),
+        self.cursor.row = if is_down {
+            let last = if row <= self.bottom {
+                self.bottom
+            } else {
+                self.lines - 1
+            };
+            row.saturating_add(count).min(last)
+        } else {
+            let first = if row >= self.top { self.top } else { 0 };
+            row.saturating_sub(count).max(first)
         };
     }
 

@@ -688,9 +688,11 @@ fn refuted(claim: &Claim, interval: &Interval, verdict: &Verdict) -> String {
     } else {
         interval.high < 1.0
     };
-    match interval.low >= 1.0 / bound && interval.high <= bound {
-        true => format!("no difference: the interval lies within ±{margin}"),
-        false if goes_other_way => "the difference goes the other way".into(),
-        false => format!("a difference in this direction is below {margin}"),
+    if interval.low >= 1.0 / bound && interval.high <= bound {
+        format!("no difference: the interval lies within ±{margin}")
+    } else if goes_other_way {
+        "the difference goes the other way".into()
+    } else {
+        format!("a difference in this direction is below {margin}")
     }
 }

@@ -79,10 +79,12 @@ fn different_commands(experiments: &[&Experiment]) -> Vec<Difference> {
                 .iter()
                 .all(|(_, values)| *values == differing[0].1);
         for (name, values) in differing {
-            let what = match is_common || name.is_empty() {
-                true => what.to_owned(),
-                false if what == "command" => format!("command {name}"),
-                false => format!("{what} of {name}"),
+            let what = if is_common || name.is_empty() {
+                what.to_owned()
+            } else if what == "command" {
+                format!("command {name}")
+            } else {
+                format!("{what} of {name}")
             };
             found.push(Difference { what, values });
             if is_common {

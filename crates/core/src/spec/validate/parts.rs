@@ -17,11 +17,13 @@ impl ReportPart {
         if let Some(unknown) = self.shown.iter().find(|title| !titles.contains(title)) {
             return cannot(format!("there is no table or figure {unknown:?}"));
         }
-        match self.claims.is_empty() && self.shown.is_empty() && self.programs.is_empty() {
-            true if self.elsewhere.is_none() => {
-                cannot("it needs claims, shown, programs or elsewhere".to_owned())
-            }
-            _ => Ok(()),
+        if self.claims.is_empty()
+            && self.shown.is_empty()
+            && self.programs.is_empty()
+            && self.elsewhere.is_none()
+        {
+            return cannot("it needs claims, shown, programs or elsewhere".to_owned());
         }
+        Ok(())
     }
 }

@@ -57,10 +57,12 @@ impl Origin {
         let is_same_host = self.host == here.host && self.machine_id == here.machine_id;
         if self.boot_id == here.boot_id {
             // Both instances ran on the same kernel; containers on it have other host names.
-            match self.pid_namespace == here.pid_namespace {
-                true if self.process.is_alive() => State::Lives,
-                true => State::Gone,
-                false => State::OtherNamespace,
+            if self.pid_namespace != here.pid_namespace {
+                State::OtherNamespace
+            } else if self.process.is_alive() {
+                State::Lives
+            } else {
+                State::Gone
             }
         } else if is_same_host && !self.machine_id.is_empty() {
             State::Rebooted
