@@ -8,16 +8,23 @@ use crate::claim::Run;
 use crate::claim::model::{Estimate, TreatmentSummary};
 use toll_core::plan::trees::benchmark_name;
 
-/// Writes the JSON that github-action-benchmark reads as `customSmallerIsBetter`, or as
+/// Builds an entry of the JSON that github-action-benchmark reads as `customSmallerIsBetter`, or as
 /// `customBiggerIsBetter` if more is better; see that action's README.
+pub fn github_action_entry(name: &str, unit: &str, value: impl Into<Value>, range: &str) -> Value {
+    json!({ "name": sanitize(name), "unit": unit, "value": value.into(), "range": range })
+}
+
+/// Builds a measure of Bencher Metric Format, with its bounds.
+pub fn bencher_measure<T: Into<Value>>(value: T, [low, high]: [T; 2]) -> Value {
+    json!({ "value": value.into(), "lower_value": low.into(), "upper_value": high.into() })
+}
+
+/// Writes a run for github-action-benchmark.
 pub fn github_action_benchmark(run: &Run) -> Result<String, String> {
     let entry = |(name, median): (String, Estimate)| {
-        json!({
-            "name": name,
-            "unit": run.analysis.metrics[&run.analysis.primary_metric].unit,
-            "value": median.value,
-            "range": format!("[{}, {}]", median.low, median.high),
-        })
+        let unit = &run.analysis.metrics[&run.analysis.primary_metric].unit;
+        let range = format!("[{}, {}]", median.low, median.high);
+        github_action_entry(&name, unit, median.value, &range)
     };
     let entries: Vec<Value> = medians(run, "github-action-benchmark's JSON")?
         .map(entry)
@@ -33,12 +40,8 @@ pub fn bencher(run: &Run) -> Result<String, String> {
         other => other,
     };
     let entry = |(name, median): (String, Estimate)| {
-        let values = json!({
-            "value": median.value,
-            "lower_value": median.low,
-            "upper_value": median.high,
-        });
-        (name, json!({ measure: values }))
+        let values = bencher_measure(median.value, [median.low, median.high]);
+        (sanitize(&name), json!({ measure: values }))
     };
     let entries: Map<String, Value> = medians(run, "Bencher's JSON")?.map(entry).collect();
     Ok(text(&entries.into()))
@@ -50,7 +53,7 @@ fn medians(run: &Run, format: &str) -> Result<impl Iterator<Item = (String, Esti
     let median = |one: &TreatmentSummary| {
         let name = benchmark_name(&stored.experiment, &stored.treatments[one.index])?;
         let estimate = one.estimates.get(&analysis.primary_metric)?;
-        Some((sanitize(&name), estimate.median))
+        Some((name, estimate.median))
     };
     let own = analysis
         .treatments

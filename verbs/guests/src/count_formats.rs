@@ -1,8 +1,9 @@
 //! Instruction counts in formats for other programs.
 
 use serde_json::{Map, Value, json};
-use toll_core::count::{CommandCount, comparisons, labels};
+use toll_core::count::{CommandCount, Instructions, comparisons, labels};
 use toll_document::{Column, Inline, Markup, Row, sanitize, table};
+use toll_report::benchmark_formats::{bencher_measure, github_action_entry};
 
 /// Formats a Markdown table, for a comment on a change.
 pub fn markdown(counts: &[CommandCount]) -> String {
@@ -34,22 +35,20 @@ pub fn markdown(counts: &[CommandCount]) -> String {
     table(columns, rows).markup(Markup::Markdown)
 }
 
-/// Builds the JSON that github-action-benchmark reads as `customSmallerIsBetter` (see its README).
+/// Builds the JSON for github-action-benchmark.
 pub fn github_action_benchmark(counts: &[CommandCount]) -> Value {
     let entry = |(one, label): (&CommandCount, String)| {
+        let Instructions {
+            total,
+            user,
+            kernel,
+        } = one.instructions;
+        let faults = one.minor_faults + one.major_faults;
         let [least, most] = one.ends();
-        json!({
-            "name": sanitize(&label),
-            "unit": "instructions",
-            "value": one.instructions.total,
-            "range": (most - least).to_string(),
-            "extra": format!(
-                "user: {}\nkernel: {}\npage faults: {}",
-                one.instructions.user,
-                one.instructions.kernel,
-                one.minor_faults + one.major_faults
-            ),
-        })
+        let range = (most - least).to_string();
+        let mut entry = github_action_entry(&label, "instructions", total, &range);
+        entry["extra"] = format!("user: {user}\nkernel: {kernel}\npage faults: {faults}").into();
+        entry
     };
     counts.iter().zip(labels(counts)).map(entry).collect()
 }
@@ -57,13 +56,8 @@ pub fn github_action_benchmark(counts: &[CommandCount]) -> Value {
 /// Builds a document in Bencher Metric Format, which lists measures by benchmark.
 pub fn bencher(counts: &[CommandCount]) -> Value {
     let entry = |(one, label): (&CommandCount, String)| {
-        let [least, most] = one.ends();
         let measures = json!({
-            "instructions": {
-                "value": one.instructions.total,
-                "lower_value": least,
-                "upper_value": most,
-            },
+            "instructions": bencher_measure(one.instructions.total, one.ends()),
             "user-instructions": { "value": one.instructions.user },
             "kernel-instructions": { "value": one.instructions.kernel },
             "page-faults": { "value": one.minor_faults + one.major_faults },
@@ -77,7 +71,7 @@ pub fn bencher(counts: &[CommandCount]) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use toll_core::count::{CountedRun, Executed, Instructions};
+    use toll_core::count::{CountedRun, Executed};
 
     fn counts() -> [CommandCount; 2] {
         let count = |command: &str, totals: [u64; 2]| {
