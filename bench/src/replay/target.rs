@@ -122,9 +122,7 @@ impl Targets<'_> {
                 let why = "a step lies between two levels, so its position moves in jumps";
                 Ok(Target::Fixed(nodes, why.into()))
             }
-            DerivedKind::Acceleration { .. }
-            | DerivedKind::CostPerCall {}
-            | DerivedKind::CostPerByte {} => Err("there is no curve for this kind".into()),
+            _ => Err("there is no curve for this kind".into()),
         }
     }
 

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use super::metric::describe;
 use crate::plan::{self, Treatment};
 use crate::run::BootRecord;
-use crate::spec::{Claim, Derived, DerivedKind, Experiment, Test};
+use crate::spec::{Claim, Derived, Experiment, Test};
 
 /// Treatments that ran in a guest under TCG.
 pub(super) fn emulated(treatments: &[Treatment], boots: &[BootRecord]) -> BTreeSet<usize> {
@@ -54,11 +54,8 @@ pub fn unjudged(
 
 /// Returns whether a derived quantity is computed from a time or a rate.
 pub(super) fn is_of_times(experiment: &Experiment, derived: &Derived) -> bool {
-    let per = match &derived.kind {
-        DerivedKind::Quotient { per, .. } => Some(per),
-        _ => None,
-    };
-    let mut metrics = std::iter::once(&derived.metric).chain(per);
+    let further = derived.kind.further_metrics();
+    let mut metrics = std::iter::once(derived.metric.as_str()).chain(further);
     metrics.any(|metric| is_time(experiment, metric))
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::find::find;
 use super::treatment::Treatment;
-use crate::spec::{Derived, DerivedKind, Experiment, Level, Selector, Test};
+use crate::spec::{Derived, Experiment, Level, Test};
 
 /// Keeps only the treatments that claims compare, and renumbers them. Keeps all treatments if no
 /// claim compares any, for instance because the profile's levels leave every claim out.
@@ -46,17 +46,9 @@ pub fn of_claim(experiment: &Experiment, test: &Test<'_>, treatments: &[Treatmen
 }
 
 fn of_derived(derived: &Derived, treatments: &[Treatment]) -> Vec<usize> {
-    let (sides, level): (Vec<&Selector>, Option<&Level>) = match &derived.kind {
-        DerivedKind::Acceleration { of, to, level } => (vec![of, to], Some(level)),
-        DerivedKind::Crossing { of, to, .. } => (vec![of, to], None),
-        DerivedKind::Quotient { level, .. } => (vec![&derived.at], Some(level)),
-        DerivedKind::Knee { .. }
-        | DerivedKind::CostPerCall {}
-        | DerivedKind::CostPerByte {}
-        | DerivedKind::CallShare { .. }
-        | DerivedKind::Spread {}
-        | DerivedKind::Step { .. } => (vec![&derived.at], None),
-    };
+    let sides = derived.selectors();
+    let level = derived.kind.level();
+    let level = level.filter(|_| derived.kind.needs_only_its_level());
     let is_among = |own: &Level| match level {
         Some(level) => own.same(level),
         None => derived.among.is_empty() || derived.among.iter().any(|one| one.same(own)),

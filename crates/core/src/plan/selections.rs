@@ -2,7 +2,7 @@
 
 use super::find::left_open;
 use super::{Plan, Treatment, describe, pairs};
-use crate::spec::{self, Derived, DerivedKind, Experiment, Problem, Selector, SpecError, Test};
+use crate::spec::{self, Derived, Experiment, Problem, Selector, SpecError, Test};
 
 /// Reads an experiment file that is to be run unchanged. Also refuses errors that only its
 /// plan shows.
@@ -72,13 +72,7 @@ fn check(experiment: &Experiment, treatments: &[Treatment]) -> Result<(), Proble
 
 /// Returns selectors of the treatments along a quantity's factor.
 fn selectors_of(derived: &Derived, experiment: &Experiment) -> Vec<Selector> {
-    let sides = match &derived.kind {
-        DerivedKind::Acceleration { of, to, .. } | DerivedKind::Crossing { of, to, .. } => {
-            vec![of, to]
-        }
-        _ => vec![&derived.at],
-    };
     let factor = [derived.factor.clone()];
     let along = |side: &Selector| experiment.combinations(&factor, side);
-    sides.into_iter().flat_map(along).collect()
+    derived.selectors().into_iter().flat_map(along).collect()
 }

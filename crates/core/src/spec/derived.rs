@@ -97,6 +97,36 @@ impl DerivedKind {
         };
         sides.into_iter().flatten()
     }
+
+    /// Returns the level of the factor at which the quantity is, if it is at one.
+    pub fn level(&self) -> Option<&Level> {
+        match self {
+            Self::Acceleration { level, .. }
+            | Self::CallShare { level }
+            | Self::Quotient { level, .. } => Some(level),
+            _ => None,
+        }
+    }
+
+    /// Whether the quantity needs trials only at its level. A cost model needs other levels too.
+    pub fn needs_only_its_level(&self) -> bool {
+        !matches!(self, Self::CallShare { .. })
+    }
+
+    /// Whether levels of the factor must be numbers.
+    pub fn needs_numeric_factor(&self) -> bool {
+        !matches!(self, Self::Spread {} | Self::Quotient { .. })
+    }
+
+    /// Returns the metrics that the quantity needs besides the one that it is about.
+    pub fn further_metrics(&self) -> impl Iterator<Item = &str> {
+        match self {
+            Self::CostPerCall {} | Self::CostPerByte {} | Self::CallShare { .. } => Some("calls"),
+            Self::Quotient { per, .. } => Some(per.as_str()),
+            _ => None,
+        }
+        .into_iter()
+    }
 }
 
 fn knee_tolerance() -> f64 {
@@ -110,6 +140,16 @@ fn step_rise() -> f64 {
 }
 
 impl Derived {
+    /// Returns what selects the treatments that the quantity is computed from.
+    pub fn selectors(&self) -> Vec<&Selector> {
+        let sides: Vec<_> = self.kind.sides().collect();
+        if sides.is_empty() {
+            vec![&self.at]
+        } else {
+            sides
+        }
+    }
+
     /// Fills in the defaults of what an experiment file leaves out.
     pub(super) fn finished(mut self, metric: &str) -> Self {
         if self.metric.is_empty() {

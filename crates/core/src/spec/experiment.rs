@@ -142,6 +142,14 @@ impl Experiment {
         }
     }
 
+    /// Unit of a factor's numeric levels.
+    pub fn level_unit(&self, factor: &str) -> &'static str {
+        match self.factor(factor) {
+            Some(factor) if factor.is_size => "bytes",
+            _ => "",
+        }
+    }
+
     /// Returns the factor with a name.
     pub fn factor(&self, name: &str) -> Option<&Factor> {
         self.factors.iter().find(|factor| factor.name == name)

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::constraints::Constraints;
-use super::{Claim, Derived, DerivedKind, Experiment, Level, Selector, Test};
+use super::{Claim, Experiment, Level, Selector, Test};
 
 /// Returns the claims whose levels are not all in this profile. Each claim comes with the first of
 /// some other profiles that has all of its levels.
@@ -53,29 +53,14 @@ fn has_levels(experiment: &Experiment, claim: &Claim) -> bool {
         Test::Derived(id) => {
             let derived = experiment.derived.iter().find(|one| one.id == id);
             derived.is_none_or(|one| {
-                let (sides, level) = parts(one);
+                let mut sides = one.kind.sides();
+                let level = one.kind.level();
                 has_all(&one.at)
-                    && sides.into_iter().all(has_all)
+                    && sides.all(has_all)
                     && level.is_none_or(|level| has(&one.factor, level))
             })
         }
         Test::Never(_) => true,
-    }
-}
-
-/// Returns the sides of a derived quantity, and its level of the factor.
-fn parts(derived: &Derived) -> (Vec<&Selector>, Option<&Level>) {
-    match &derived.kind {
-        DerivedKind::Acceleration { of, to, level } => (vec![of, to], Some(level)),
-        DerivedKind::Crossing { of, to, .. } => (vec![of, to], None),
-        DerivedKind::Quotient { level, .. } | DerivedKind::CallShare { level } => {
-            (Vec::new(), Some(level))
-        }
-        DerivedKind::Knee { .. }
-        | DerivedKind::CostPerCall {}
-        | DerivedKind::CostPerByte {}
-        | DerivedKind::Spread {}
-        | DerivedKind::Step { .. } => (Vec::new(), None),
     }
 }
 

@@ -264,49 +264,36 @@ pub(super) fn check_ids(experiment: &Experiment) -> Result<(), Problem> {
 
 pub(super) fn check_derived(derived: &Derived, scope: Scope<'_>) -> Result<(), Problem> {
     let statement = Statement::new(scope, format!("derived quantity {}", derived.id));
-    let factor = &derived.factor;
-    match &derived.kind {
-        DerivedKind::Spread {} | DerivedKind::Quotient { .. } => {
-            statement.factor(factor)?;
-        }
-        _ => statement.numeric_factor(factor)?,
+    let (factor, kind) = (&derived.factor, &derived.kind);
+    if kind.needs_numeric_factor() {
+        statement.numeric_factor(factor)?;
+    } else {
+        statement.factor(factor)?;
     }
     statement.metrics([derived.metric.as_str()])?;
     statement.selectors([&derived.at])?;
     statement.levels(factor, &derived.among)?;
-    match &derived.kind {
+    statement.metrics(kind.further_metrics())?;
+    statement.levels(factor, kind.level())?;
+    match kind {
         DerivedKind::Knee { tolerance } if *tolerance >= 1.0 => {
             let why = "a tolerance of 100 % or more includes every level";
-            Err(statement.wrong("tolerance", why))
-        }
-        DerivedKind::Acceleration { of, to, level } => {
-            statement.levels(factor, [level])?;
-            statement.selectors([of, to])
-        }
-        DerivedKind::CostPerCall {} | DerivedKind::CostPerByte {} => statement.metrics(["calls"]),
-        DerivedKind::CallShare { level } => {
-            statement.metrics(["calls"])?;
-            statement.levels(factor, [level])
-        }
-        DerivedKind::Quotient { per, level } => {
-            statement.metrics([per.as_str()])?;
-            statement.levels(factor, [level])
+            return Err(statement.wrong("tolerance", why));
         }
         DerivedKind::Crossing { value, .. } if *value >= 1.0 => {
             let why =
                 "an acceleration ratio must be less than 1: a ratio of 1 leaves no time at all";
-            Err(statement.wrong("value", why))
-        }
-        DerivedKind::Crossing { of, to, .. } => {
-            statement.positive_factor(factor)?;
-            statement.selectors([of, to])
+            return Err(statement.wrong("value", why));
         }
         DerivedKind::Step { number: 0, .. } => {
-            Err(statement.wrong("step", "step must be 1 or more"))
+            return Err(statement.wrong("step", "step must be 1 or more"));
         }
-        DerivedKind::Step { .. } => statement.positive_factor(factor),
-        _ => Ok(()),
+        DerivedKind::Crossing { .. } | DerivedKind::Step { .. } => {
+            statement.positive_factor(factor)?;
+        }
+        _ => {}
     }
+    statement.selectors(kind.sides())
 }
 
 pub(super) fn check_table(table: &Table, scope: Scope<'_>) -> Result<(), Problem> {

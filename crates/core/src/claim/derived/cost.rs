@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use toll_stats::{CostModel, fit_cost_model, median};
 
-use super::Quantity;
 use super::grid::Grid;
+use super::quantity::Quantity;
 use crate::claim::context::AnalysisContext;
 use crate::reason::Reason;
 use crate::spec::Derived;

@@ -1,4 +1,4 @@
-//! How each kind of derived quantity is computed.
+//! The kinds of derived quantities: how each is computed, in which unit, and from how many intervals.
 
 use std::collections::BTreeMap;
 
@@ -6,19 +6,36 @@ use toll_stats::{CostModel, Interval, Knee, Spread, hodges_lehmann, step, zero_c
 
 use super::cost::CostModels;
 use super::grid::Grid;
+use super::quantity::Quantity;
 use super::staircase::{self, PLATEAU_LEVELS_MIN};
-use super::{CONFIDENCE, Quantity};
 use crate::claim::context::{AnalysisContext, acceleration_log};
 use crate::claim::model::Better;
+use crate::claim::{CONFIDENCE, metric};
 use crate::reason::Reason;
-use crate::spec::{Derived, Level, Selector};
+use crate::spec::{Derived, DerivedKind, Experiment, Level, Selector};
 
 impl Quantity {
-    pub(super) fn knee(
-        spec: &Derived,
-        tolerance: f64,
-        context: &AnalysisContext,
-    ) -> Result<Self, Reason> {
+    /// Collects what the quantity needs from a run. Fails with the reason if something is
+    /// missing.
+    pub fn new(spec: &Derived, context: &AnalysisContext) -> Result<Self, Reason> {
+        match &spec.kind {
+            DerivedKind::Knee { tolerance } => Self::knee(spec, *tolerance, context),
+            DerivedKind::Acceleration { of, to, level } => {
+                Self::acceleration(spec, of, to, level, context)
+            }
+            DerivedKind::Crossing { of, to, value } => {
+                Self::crossing(spec, of, to, *value, context)
+            }
+            DerivedKind::CostPerCall {} => Self::cost(spec, context, |model| model.per_call),
+            DerivedKind::CostPerByte {} => Self::cost(spec, context, |model| model.per_byte),
+            DerivedKind::CallShare { level } => Self::call_share(spec, level, context),
+            DerivedKind::Spread {} => Self::spread(spec, context),
+            DerivedKind::Quotient { per, level } => Self::quotient(spec, per, level, context),
+            DerivedKind::Step { number, rise } => Self::step(spec, *number, *rise, context),
+        }
+    }
+
+    fn knee(spec: &Derived, tolerance: f64, context: &AnalysisContext) -> Result<Self, Reason> {
         let mut grid = Grid::new(spec, context)?.logs()?;
         if context.metric(&spec.metric).better == Better::Lower {
             for log in grid.columns.iter_mut().flatten() {
@@ -30,7 +47,7 @@ impl Quantity {
         Ok(Self::estimated(grid.blocks(), interval))
     }
 
-    pub(super) fn acceleration(
+    fn acceleration(
         spec: &Derived,
         of: &Selector,
         to: &Selector,
@@ -57,7 +74,7 @@ impl Quantity {
         })
     }
 
-    pub(super) fn crossing(
+    fn crossing(
         spec: &Derived,
         of: &Selector,
         to: &Selector,
@@ -92,7 +109,7 @@ impl Quantity {
         }))
     }
 
-    pub(super) fn cost(
+    fn cost(
         spec: &Derived,
         context: &AnalysisContext,
         output: impl Fn(&CostModel) -> f64,
@@ -100,7 +117,7 @@ impl Quantity {
         Ok(CostModels::new(spec, context)?.quantity(output))
     }
 
-    pub(super) fn call_share(
+    fn call_share(
         spec: &Derived,
         level: &Level,
         context: &AnalysisContext,
@@ -117,14 +134,14 @@ impl Quantity {
         Ok(models.quantity(|model| model.call_share(calls, bytes)))
     }
 
-    pub(super) fn spread(spec: &Derived, context: &AnalysisContext) -> Result<Self, Reason> {
+    fn spread(spec: &Derived, context: &AnalysisContext) -> Result<Self, Reason> {
         let grid = Grid::new(spec, context)?.logs()?;
         let spread = Spread::new(&grid.columns);
         let interval = move |confidence| spread.interval(confidence);
         Ok(Self::estimated(grid.blocks(), interval))
     }
 
-    pub(super) fn step(
+    fn step(
         spec: &Derived,
         number: usize,
         rise: f64,
@@ -165,7 +182,7 @@ impl Quantity {
         }
     }
 
-    pub(super) fn quotient(
+    fn quotient(
         spec: &Derived,
         per: &str,
         level: &Level,
@@ -200,4 +217,47 @@ impl Quantity {
             Ok(Self::of_values(quotients))
         }
     }
+}
+
+/// Returns how many intervals must hold simultaneously so that a quantity's interval holds, in a
+/// run that has all levels. For a step, this is the smallest possible number.
+pub(in crate::claim) fn joint_intervals(spec: &Derived, experiment: &Experiment) -> usize {
+    let levels = match experiment.factor(&spec.factor) {
+        Some(factor) if spec.among.is_empty() => factor.levels.len(),
+        _ => spec.among.len(),
+    };
+    match spec.kind {
+        DerivedKind::Knee { .. } => levels.saturating_sub(1).max(1),
+        DerivedKind::Crossing { .. } => levels,
+        DerivedKind::Spread {} => levels * levels.saturating_sub(1),
+        DerivedKind::Step { number, .. } => number + 3,
+        DerivedKind::Acceleration { .. }
+        | DerivedKind::CostPerCall {}
+        | DerivedKind::CostPerByte {}
+        | DerivedKind::CallShare { .. }
+        | DerivedKind::Quotient { .. } => 1,
+    }
+}
+
+/// Unit of a derived quantity.
+pub(in crate::claim) fn unit(spec: &Derived, experiment: &Experiment) -> String {
+    match &spec.kind {
+        DerivedKind::Knee { .. } | DerivedKind::Crossing { .. } | DerivedKind::Step { .. } => {
+            experiment.level_unit(&spec.factor)
+        }
+        DerivedKind::CostPerCall {} => "ns",
+        DerivedKind::CostPerByte {} => "ns/byte",
+        DerivedKind::Quotient { per, .. } => {
+            let unit = |name: &str| metric::describe(experiment, name).unit;
+            match (unit(&spec.metric).as_str(), unit(per.as_str()).as_str()) {
+                ("ns", "count") => "ns",
+                ("ns", "bytes") => "ns/byte",
+                _ => "",
+            }
+        }
+        DerivedKind::Acceleration { .. }
+        | DerivedKind::CallShare { .. }
+        | DerivedKind::Spread {} => "",
+    }
+    .into()
 }

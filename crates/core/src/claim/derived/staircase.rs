@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use toll_stats::{Staircase as Fit, mean, median_interval};
 
 use super::grid::Grid;
-use super::unit;
 use crate::claim::context::AnalysisContext;
 use crate::claim::model::{DerivedEstimate, Estimate, NearestCache, Plateau, Staircase, Step};
 use crate::claim::{CONFIDENCE, contrast};
@@ -66,7 +65,7 @@ fn staircase(
     };
     let logs = Grid::new(first, context).ok()?.logs().ok()?;
     let plateaus = plateaus(&logs, &fit(&logs, rise)?);
-    let factor_unit = unit(first, context.experiment);
+    let factor_unit = context.experiment.level_unit(&first.factor).to_owned();
     let caches = (factor_unit == "bytes").then_some(caches);
     let steps: Vec<Step> = group
         .iter()
