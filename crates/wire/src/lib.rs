@@ -7,59 +7,27 @@
 //! Architecture invariant: this crate only describes messages. It opens
 //! nothing, measures nothing and knows no experiment.
 
-mod boot;
-mod command;
-mod copy;
 mod counters;
-mod crossing;
-mod files;
 pub mod guest;
 mod levels;
-mod memory;
 mod metrics;
-mod primes;
 mod profile;
 pub mod quantity;
-mod reclaim;
 mod request;
 mod response;
 mod surroundings;
-mod system_calls;
-mod transfer;
 mod transfer_message;
 mod words;
 mod work_request;
 mod workload;
-mod write;
 
-pub use boot::BootRequest;
-pub use command::{
-    CommandRequest, Content, ITERATION_VARIABLE, InputFile, Numbering, OutputPolicy,
-    PADDING_VARIABLE, ShellChoice, Variable,
-};
-pub use copy::{CacheState, CopyMethod, CopyRequest, Sink, SinkFile, Source, SourceIo};
 pub use counters::{COUNTERS, raw_counter};
-pub use crossing::{
-    CROSSING_BYTES_MAX, CROSSING_CALLS_MAX, CROSSING_FILE_BYTES, CrossingCpus, CrossingOperation,
-    CrossingPeer, CrossingRequest, DRIVER_BYTES_MAX, FAULT_AROUND_BYTES, RING_BATCH_MAX,
-};
-pub use files::{FILE_CALLS_MAX, FILES_MAX, FilesOperation, FilesRequest};
 pub use levels::{Amount, count, from_levels, size_within};
-pub use memory::{
-    AccessOrder, Addressing, ChaseRequest, ChaseStride, Competitor, CompetitorUses, HugePages,
-    Initialisation, LINE_BYTES, MEMORY_BYTES_MAX, Mapping, MemoryAdvice, MemoryRequest,
-    ReachedPages, WORKING_SET_LINES,
-};
 pub use metrics::{
     Better, COUNTER, MAKING, METRICS, MetricDefinition, Precision, Role, SYSTEM_CALLS,
     metric_words, metrics_with, unit_and_better,
 };
-pub use primes::{
-    PRIMES_N_MAX, PrimesAllocation, PrimesClock, PrimesPlacement, PrimesRequest, Printing,
-    RandomSource,
-};
 pub use profile::{Activity, CodeAddress, Profile, ProfiledStack};
-pub use reclaim::{HotMapping, PASSES_MAX, PROCESSES_MAX, ReclaimRequest, WorkingSet};
 pub use request::{CALL_REGION_BEGINS, CALL_REGION_ENDS, Recording, Request, decode_request};
 pub use response::{
     CounterReading, Disturbance, Failure, FailureKind, Outcome, Response, Sample, TrialData,
@@ -68,22 +36,13 @@ pub use response::{
 pub use surroundings::{
     LIMIT_BYTES_MIN, MountCache, Pressure, SourceContent, Surroundings, WorkFileSystem,
 };
-pub use system_calls::{
-    Argument, Call, Item, Leaves, Program, SYSTEM_CALLS_TIMES_MAX, Statement, SystemCallsRequest,
-    Waits,
-};
-pub use transfer::{
-    Channel, PageLog, ReceiveMethod, SendMethod, SocketMode, TRANSFER_BUFFER_BYTES_MAX,
-    TRANSFER_BUFFER_BYTES_MIN, TransferPart, TransferRequest,
-};
 pub use transfer_message::{
     ReceiverReport, TransferMessage, TransferTerms, decode_transfer_message,
     encode_transfer_message,
 };
 pub use words::{from_word, word, words};
 pub use work_request::DiskNeeds;
-pub use workload::{Workload, WorkloadKind};
-pub use write::{Durability, Placement, RISING_BYTES_MIN, WriteRequest};
+pub use workload::*;
 
 /// Version of the message format. A reader refuses any other version.
 pub const WIRE_VERSION: u32 = 1;

@@ -1,16 +1,54 @@
 //! The workloads that a probe can measure, and the needs of each.
 
+mod boot;
+mod command;
+mod copy;
+mod crossing;
+mod files;
+mod memory;
+mod primes;
+mod reclaim;
+mod system_calls;
+mod transfer;
+mod write;
+
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use crate::levels::from_levels;
+use crate::surroundings::Surroundings;
 use crate::work_request::{DiskNeeds, WorkRequest, chosen};
-use crate::{
-    BootRequest, ChaseRequest, CommandRequest, CopyRequest, CrossingRequest, FilesRequest,
-    MemoryRequest, PrimesRequest, ReclaimRequest, Surroundings, SystemCallsRequest,
-    TransferRequest, WriteRequest,
+pub use boot::BootRequest;
+pub use command::{
+    CommandRequest, Content, ITERATION_VARIABLE, InputFile, Numbering, OutputPolicy,
+    PADDING_VARIABLE, ShellChoice, Variable,
 };
+pub use copy::{CacheState, CopyMethod, CopyRequest, Sink, SinkFile, Source, SourceIo};
+pub use crossing::{
+    CROSSING_BYTES_MAX, CROSSING_CALLS_MAX, CROSSING_FILE_BYTES, CrossingCpus, CrossingOperation,
+    CrossingPeer, CrossingRequest, DRIVER_BYTES_MAX, FAULT_AROUND_BYTES, RING_BATCH_MAX,
+};
+pub use files::{FILE_CALLS_MAX, FILES_MAX, FilesOperation, FilesRequest};
+pub use memory::{
+    AccessOrder, Addressing, ChaseRequest, ChaseStride, Competitor, CompetitorUses, HugePages,
+    Initialisation, LINE_BYTES, MEMORY_BYTES_MAX, Mapping, MemoryAdvice, MemoryRequest,
+    ReachedPages, WORKING_SET_LINES,
+};
+pub use primes::{
+    PRIMES_N_MAX, PrimesAllocation, PrimesClock, PrimesPlacement, PrimesRequest, Printing,
+    RandomSource,
+};
+pub use reclaim::{HotMapping, PASSES_MAX, PROCESSES_MAX, ReclaimRequest, WorkingSet};
+pub use system_calls::{
+    Argument, Call, Item, Leaves, Program, SYSTEM_CALLS_TIMES_MAX, Statement, SystemCallsRequest,
+    Waits,
+};
+pub use transfer::{
+    Channel, PageLog, ReceiveMethod, SendMethod, SocketMode, TRANSFER_BUFFER_BYTES_MAX,
+    TRANSFER_BUFFER_BYTES_MIN, TransferPart, TransferRequest,
+};
+pub use write::{Durability, Placement, RISING_BYTES_MIN, WriteRequest};
 
 /// Makes the enums of workloads from one list.
 macro_rules! workloads {
@@ -64,6 +102,8 @@ macro_rules! workloads {
         }
 
         impl WorkloadKind {
+            pub const ALL: &[Self] = &[$(Self::$name),*];
+
             /// The parameters that `toll` handles instead of the probe.
             fn surroundings(self) -> &'static [&'static str] {
                 match self {
