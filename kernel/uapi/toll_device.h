@@ -20,8 +20,9 @@
  * far, otherwise with EINTR unless its handler restarts calls.
  *
  * In asynchronous mode write(2) leaves a copy of the bytes in a queue, where
- * they keep their order with SEND. read(2) takes what has been received ahead. Later calls report what ended sending or receiving. The first call
- * that receives decides for the connection whether read(2) or RECEIVE does; the
+ * they keep their order with SEND. read(2) takes what has been received ahead.
+ * Later calls report what ended sending or receiving. The first call that
+ * receives decides for the connection whether read(2) or RECEIVE does; the
  * other one is EBUSY. close(2) drops what is queued, so call FINISH before.
  *
  * Reserved fields must be 0, so that they can get a meaning later.
