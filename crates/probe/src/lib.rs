@@ -7,43 +7,31 @@
 //! Architecture invariant: the probe knows no experiment, no specification file and no database,
 //! and it computes no statistics. It times, counts, checks what arrived, and reports.
 
-mod boot;
 pub mod buffer;
-mod chase;
 mod children;
 pub mod clock;
-pub mod command;
-pub mod copy;
 pub mod count_mark;
 mod counters;
-pub mod crossing;
 pub mod device;
 mod disturbance;
 mod driver;
 pub mod failure;
-mod files;
 mod fork;
 pub mod guest;
 mod idle;
 mod interruption;
 pub mod lifetime;
 mod mapping;
-pub mod memory;
 mod meter;
 pub mod page_cache;
-pub mod primes;
 mod proc_file;
 mod profile;
 pub mod program;
 mod published_loops;
 mod random;
-mod reclaim;
 mod scratch;
-mod system_calls;
-mod transfer;
 pub mod trial;
 pub mod usage;
 pub mod verify;
 mod vmstat;
 pub mod workloads;
-pub mod write;

@@ -12,9 +12,9 @@ use std::ffi::OsString;
 use std::io::{BufRead, Read, Write};
 use std::process::ExitCode;
 
-use toll_probe::crossing::process::END_FLAG;
 use toll_probe::failure::OrFail;
-use toll_probe::primes::process;
+use toll_probe::workloads::crossing::process::END_FLAG;
+use toll_probe::workloads::primes::process;
 use toll_probe::{failure, guest, lifetime, workloads};
 use toll_wire::{MESSAGE_BYTES_MAX, Outcome, Response, WIRE_VERSION};
 

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 use toll_probe::clock::now_ns;
-use toll_probe::copy::mover::CallError;
 use toll_probe::device::{Access, Connection, Device, End, read_full};
 use toll_probe::program::complain;
+use toll_probe::workloads::copy::mover::CallError;
 
 use crate::message::{Answer, Message, Offer, Receipt};
 use crate::options::Options;

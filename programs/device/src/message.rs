@@ -1,7 +1,7 @@
 //! Messages that `master` and `slave` exchange over a file's connection.
 
-use toll_probe::copy::mover::CallError;
 use toll_probe::device::{Device, write_all};
+use toll_probe::workloads::copy::mover::CallError;
 
 /// First bytes of every message. The last of them is the version.
 const MAGIC: [u8; 8] = *b"tolldev\x01";

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use toll_probe::clock::now_ns;
-use toll_probe::copy::mover::CallError;
 use toll_probe::device::{Access, Connection, Device, End};
+use toll_probe::workloads::copy::mover::CallError;
 
 use crate::message::{Answer, Message, Offer, Receipt};
 use crate::options::Options;

@@ -4,9 +4,9 @@ use std::io;
 use std::path::Path;
 
 use rustix::io::Errno;
-use toll_probe::copy::mover::CallError;
 use toll_probe::device::End;
 use toll_probe::failure::{advice, cannot, reason};
+use toll_probe::workloads::copy::mover::CallError;
 
 pub fn of_file(action: &str, path: &Path, error: &io::Error) -> String {
     cannot(

@@ -13,9 +13,9 @@ use std::process::ExitCode;
 use os_display::Quotable;
 use rustix::fs::{Mode, OFlags, openat};
 use toll_probe::failure;
-use toll_probe::memory::Backing;
-use toll_probe::memory::published::{Accesses, machine_bytes, measure};
 use toll_probe::program::{self, complain, print};
+use toll_probe::workloads::memory::Backing;
+use toll_probe::workloads::memory::published::{Accesses, machine_bytes, measure};
 
 use self::options::{Mapping, Options};
 
@@ -70,7 +70,7 @@ fn access_by(options: &Options) -> Result<(), String> {
 
 fn compete_for(bytes: Option<u64>) -> Result<(), String> {
     let bytes = announced(bytes)?;
-    match toll_probe::memory::compete(bytes) {
+    match toll_probe::workloads::memory::compete(bytes) {
         Err(failure) => Err(failure.message),
         Ok(never) => match never {},
     }

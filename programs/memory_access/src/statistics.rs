@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use toll_probe::memory::published::Statistics;
 use toll_probe::usage::Usage;
+use toll_probe::workloads::memory::published::Statistics;
 use toll_wire::CounterReading;
 
 const BLOCK_BYTES: u64 = 512;

@@ -2,8 +2,8 @@
 //! as a program.
 
 use rustix::io::pread;
-use toll_probe::copy::mover;
-use toll_probe::copy::mover::Job;
+use toll_probe::workloads::copy::mover;
+use toll_probe::workloads::copy::mover::Job;
 use toll_wire::{CopyMethod, Sink};
 
 use crate::ends::{End, Kind};

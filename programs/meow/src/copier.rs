@@ -5,10 +5,10 @@ use std::os::fd::BorrowedFd;
 use rustix::io::Errno;
 use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
 use toll_probe::buffer::Buffer;
-use toll_probe::copy::in_kernel::{Call, InKernel};
-use toll_probe::copy::mover::{CallError, Job, Moved, Mover};
-use toll_probe::copy::read_write::ReadWrite;
-use toll_probe::copy::splice::Splice;
+use toll_probe::workloads::copy::in_kernel::{Call, InKernel};
+use toll_probe::workloads::copy::mover::{CallError, Job, Moved, Mover};
+use toll_probe::workloads::copy::read_write::ReadWrite;
+use toll_probe::workloads::copy::splice::Splice;
 
 use crate::ends::{End, Kind};
 use crate::route::{BUFFER_BYTES, Method, Route};

@@ -10,9 +10,9 @@ use rustix::fs::{Mode, OFlags, open};
 use rustix::io::{Errno, FdFlags, fcntl_getfd};
 use rustix::stdio::{dup2_stderr, stderr, stdin, stdout};
 use toll_probe::buffer::Buffer;
-use toll_probe::copy::mover::{CallError, wait_for, write_all};
 use toll_probe::failure::text;
 use toll_probe::program::Request;
+use toll_probe::workloads::copy::mover::{CallError, wait_for, write_all};
 use toll_wire::CopyMethod;
 
 use crate::by_method;

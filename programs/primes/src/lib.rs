@@ -10,9 +10,9 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use os_display::Quotable;
-use toll_probe::primes::process;
 use toll_probe::program::{self, complain, print};
 use toll_probe::workloads;
+use toll_probe::workloads::primes::process;
 use toll_wire::{
     Failure, FailureKind, PrimesAllocation, PrimesRequest, Printing, Sample, Workload,
 };

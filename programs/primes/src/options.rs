@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 
 use lexopt::{Arg, Parser, ValueExt};
-use toll_probe::primes::KMALLOC_N_MAX;
 use toll_probe::program::Request;
+use toll_probe::workloads::primes::KMALLOC_N_MAX;
 use toll_wire::{
     ITERATIONS_MAX, PRIMES_N_MAX, PrimesClock, PrimesPlacement, RandomSource, from_word, words,
 };

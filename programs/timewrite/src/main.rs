@@ -14,11 +14,11 @@ use std::process::ExitCode;
 
 use rustix::fs::OFlags;
 use toll_probe::clock::now_ns;
-use toll_probe::copy::mover::CallError;
 use toll_probe::failure::{self, advice};
 use toll_probe::program::{self, print};
 use toll_probe::usage::{Scope, Usage};
-use toll_probe::write::pass::write_pass;
+use toll_probe::workloads::copy::mover::CallError;
+use toll_probe::workloads::write::pass::write_pass;
 
 use self::arguments::Target;
 

@@ -7,8 +7,8 @@ use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise};
 
 use crate::buffer::page_bytes;
-use crate::copy::mover::CallError;
 use crate::mapping::{Mapping, READ_WRITE};
+use crate::workloads::copy::mover::CallError;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {

@@ -10,9 +10,9 @@ use super::setup::{Setup, Way};
 use super::slots::Slots;
 use super::{Device, Page};
 use crate::buffer::Buffer;
-use crate::copy::mover::CallError;
 use crate::mapping::Mapping;
 use crate::published_loops::Form;
+use crate::workloads::copy::mover::CallError;
 
 pub(super) enum Memory {
     None,

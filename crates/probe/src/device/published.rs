@@ -9,9 +9,9 @@ use super::slots::until_done;
 use super::target::Target;
 use super::{Device, Page};
 use crate::buffer::{Buffer, page_bytes};
-use crate::copy::mover::{CallError, portion};
 use crate::mapping::Mapping;
 use crate::published_loops::{Form, OutputWindows, PageTarget, send_pages};
+use crate::workloads::copy::mover::{CallError, portion};
 
 /// Room for as many mappings as a process may have (vm.max_map_count), so that keeping
 /// them does not allocate.

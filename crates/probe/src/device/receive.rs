@@ -10,8 +10,8 @@ use super::memory::{Connection, Memory};
 use super::send::piece;
 use super::slots::{Slots, until_done};
 use super::target::Target;
-use crate::copy::mover::{self, CallError, Moved, portion};
 use crate::mapping::{Mapping, copy, take};
+use crate::workloads::copy::mover::{self, CallError, Moved, portion};
 
 impl Connection {
     /// Receives `bytes`, which the sender sends before the bytes of a file.

@@ -9,8 +9,8 @@ use super::Device;
 use super::mapping::Window;
 use super::memory::{Connection, Memory};
 use super::slots::{Slots, until_done};
-use crate::copy::mover::{CallError, Moved, portion};
 use crate::mapping::{Mapping, copy};
+use crate::workloads::copy::mover::{CallError, Moved, portion};
 
 impl Connection {
     /// Sends the first `size_bytes` of a file, whose position must be its beginning,

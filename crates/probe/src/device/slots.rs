@@ -6,7 +6,7 @@ use rustix::io::Errno;
 
 use super::Device;
 use super::abi::QUEUE_MAX;
-use crate::copy::mover::CallError;
+use crate::workloads::copy::mover::CallError;
 
 /// Slots in order of use, which is also the order in which their transfers end:
 /// there is one worker and one stream.

@@ -4,7 +4,7 @@ use std::os::fd::BorrowedFd;
 
 use rustix::fs::ftruncate;
 
-use crate::copy::mover::CallError;
+use crate::workloads::copy::mover::CallError;
 
 pub(super) struct Target<'a> {
     pub(super) file: BorrowedFd<'a>,

@@ -25,9 +25,9 @@ use toll_wire::guest::{
 use super::port::Port;
 use super::processes::end_processes;
 use super::symbols;
-use crate::command::child;
 use crate::count_mark;
 use crate::random::split_mix;
+use crate::workloads::command::child;
 
 /// File for the command's output: in the root directory, which is in memory.
 const OUTPUT_FILE: &str = "/count.output";

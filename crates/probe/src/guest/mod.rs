@@ -24,9 +24,9 @@ use toll_wire::guest::{
     INIT_VARIABLE, PORT, decode_guest_request,
 };
 
-use crate::boot::{Booted, slab_bytes};
 use crate::clock::now_ns;
 use crate::idle::{self, IdleTime};
+use crate::workloads::boot::{Booted, slab_bytes};
 use port::Port;
 use processes::end_processes;
 

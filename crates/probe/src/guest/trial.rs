@@ -19,9 +19,9 @@ use super::kernel_log::KernelLog;
 use super::processes::{PATH, end_processes};
 use super::setup::TrialModules;
 use super::symbols;
-use crate::boot::{self, Booted};
 use crate::failure::reason;
 use crate::idle;
+use crate::workloads::boot::{self, Booted};
 
 pub const PROGRAM: &str = "/proc/1/exe";
 

@@ -7,8 +7,8 @@ use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags};
 
 use crate::buffer::page_bytes;
-use crate::copy::mover::{CallError, Job, Moved, Mover, portion, write_all};
 use crate::mapping::{Mapping, READ_WRITE, copy};
+use crate::workloads::copy::mover::{CallError, Job, Moved, Mover, portion, write_all};
 
 /// The form of the published loop: with its defects, or without.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,8 +6,8 @@ use rustix::fs::ftruncate;
 use rustix::mm::MapFlags;
 
 use crate::buffer::page_bytes;
-use crate::copy::mover::CallError;
 use crate::mapping::{Mapping, READ_WRITE, put};
+use crate::workloads::copy::mover::CallError;
 
 /// Called with the address of a window, for example to look up its page-table entry.
 pub type OnWindow<'a> = &'a mut dyn FnMut(u64) -> Result<(), CallError>;
