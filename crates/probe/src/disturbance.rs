@@ -1,7 +1,7 @@
 //! Other activity of the machine during a trial, from `/proc` and `/sys`.
 //!
-//! Values of the probe itself are those of its main thread, which does the work: a
-//! thread that drains an output is preempted all the time.
+//! Values of the probe itself come from its main thread, which does the work: a thread
+//! that drains an output is preempted all the time.
 
 use std::fs::{File, read_to_string};
 use std::io::{BufRead, BufReader};
@@ -161,7 +161,7 @@ fn frequency_khz(cpu: usize) -> Option<u64> {
         Ok(text) => text.trim().parse().ok(),
         Err(_) => {
             // The kernel formats as many CPUs as a read has room for, each with
-            // the names of all its flags. Those after this CPU are not needed.
+            // the names of all its flags. The CPUs after this one are not needed.
             const BYTES_AT_ONCE: usize = 512;
             let cpuinfo = File::open("/proc/cpuinfo").ok()?;
             let lines = BufReader::with_capacity(BYTES_AT_ONCE, cpuinfo).lines();

@@ -26,8 +26,8 @@ fn with_kind(kind: FailureKind, message: impl Into<String>) -> Failure {
     Failure { kind, message }
 }
 
-/// Turns errors of calls into failures. A message ends with the given advice, or else
-/// with that of [`advice`].
+/// Turns errors of calls into failures. A message ends with the advice that the caller
+/// gives, or else with the result of [`advice`].
 pub trait OrFail<T>: Sized {
     fn or_fail(
         self,

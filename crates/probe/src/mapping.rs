@@ -88,8 +88,8 @@ impl Mapping {
     /// Returns the whole mapping.
     ///
     /// # Safety
-    /// The mapping must be readable, and the bytes may only go to system calls. These fail with
-    /// EFAULT if the file has been shortened.
+    /// The mapping must be readable, and the bytes may only go to system calls. Such a call fails
+    /// with EFAULT if the file has been shortened.
     pub unsafe fn bytes(&self) -> &[u8] {
         // SAFETY: the mapping is of this length and lives as long as `self`.
         unsafe { std::slice::from_raw_parts(self.start.cast(), self.length) }
@@ -98,8 +98,8 @@ impl Mapping {
     /// Returns the whole mapping, to be filled.
     ///
     /// # Safety
-    /// The mapping must be writable, and the bytes may only go to system calls. These fail with
-    /// EFAULT where the file system has no block for the bytes.
+    /// The mapping must be writable, and the bytes may only go to system calls. Such a call fails
+    /// with EFAULT where the file system has no block for the bytes.
     pub unsafe fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: the mapping is of this length and lives as long as `self`.
         unsafe { std::slice::from_raw_parts_mut(self.start.cast(), self.length) }

@@ -11,8 +11,8 @@ use crate::failure::OrFail;
 
 const PREFIX: &str = ".toll-probe-";
 
-/// A file that is removed on drop. It stays locked until then, which shows
-/// another probe that it is not a leftover.
+/// A file that is removed on drop. As long as it exists, it is locked, which
+/// shows other probes that it is not a leftover.
 pub struct ScratchFile {
     path: PathBuf,
     file: File,

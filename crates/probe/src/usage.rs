@@ -66,8 +66,8 @@ impl Usage {
         Self::from(&usage)
     }
 
-    /// Returns what was used since `before`. The peak resident set is that of
-    /// this reading.
+    /// Returns what was used since `before`, except that the peak resident set
+    /// is this reading's value.
     pub fn since(&self, before: &Self) -> Self {
         let since = |field: fn(&Self) -> u64| field(self).saturating_sub(field(before));
         Self {

@@ -316,10 +316,10 @@ pub const METRICS: &[MetricDefinition] = &[
         .meaning("with `channel = \"device\"`: the kernel's calls on the receiver's socket"),
     metric("sender_pages", "sender pages", "count", Better::Lower)
         .for_workloads(&[Transfer])
-        .meaning("with `channel = \"device\"` and a method that maps the file: 1 if the page-table entry of the page mapped last was found; 0 for an empty file, or if the entry was looked up after the page was unmapped, as by `published-mmap`"),
+        .meaning("whether the page-table entry of the last mapped page was found: 1 if it was; 0 for an empty file, or if the lookup came after the page was unmapped, as in `published-mmap`; only with `channel = \"device\"` and a method that maps the file"),
     metric("receiver_pages", "receiver pages", "count", Better::Lower)
         .for_workloads(&[Transfer])
-        .meaning("with `channel = \"device\"` and a method that maps the file: 1 if the page-table entry of the page mapped last was found; 0 for an empty file, or if the entry was looked up after the page was unmapped, as by `published-mmap`"),
+        .meaning("whether the page-table entry of the last mapped page was found: 1 if it was; 0 for an empty file, or if the lookup came after the page was unmapped, as in `published-mmap`; only with `channel = \"device\"` and a method that maps the file"),
     metric("sender_page_state", "sender page state", "count", Better::Lower)
         .for_workloads(&[Transfer])
         .meaning("state of the page that `sender_pages` counts: sum of the bits present (1), writable (2), user (4), accessed (32) and dirty (64) of its page-table entry"),

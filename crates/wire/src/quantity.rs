@@ -61,7 +61,7 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
     Ok(bytes)
 }
 
-/// Whether a text is a size with an explicit unit. Thus a list of levels such as `4k,64k` counts
+/// Whether a string is a size with an explicit unit. Thus a list of levels such as `4k,64k` counts
 /// as sizes, while `1,2,4` stays a list of plain numbers.
 pub fn has_size_unit(text: &str) -> bool {
     let (digits, suffix) = split_suffix(text);

@@ -53,7 +53,7 @@ pub struct DiskNeeds {
     pub source_bytes: Option<u64>,
     /// Size in bytes of the file of zeros that the trial maps or reads.
     pub zeros_bytes: Option<u64>,
-    /// Largest number of bytes that the trial has on the file system at a time, besides these
+    /// Largest number of bytes that the trial has on the file system at a time, without these two
     /// files.
     pub scratch_bytes: u64,
 }

@@ -52,7 +52,7 @@ impl InterfaceRequest {
     }
 }
 
-/// Brings up the loopback interface, which thereby gets its addresses 127.0.0.1
+/// Brings up the loopback interface, which then has its addresses 127.0.0.1
 /// and ::1.
 pub fn loopback() -> Result<(), String> {
     up("lo").map_err(|error| {

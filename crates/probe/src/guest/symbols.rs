@@ -10,7 +10,7 @@ pub fn functions() -> String {
     functions_of(&fs::read_to_string("/proc/kallsyms").unwrap_or_default())
 }
 
-/// Selects the lines that describe functions from those of all symbols (nm(1)).
+/// Selects the lines of functions from a list of all symbols (nm(1)).
 fn functions_of(symbols: &str) -> String {
     let is_function = |line: &&str| {
         let kind = line.split(' ').nth(1);

@@ -1,8 +1,9 @@
-//! Charges each moment of the timed regions, given what was recorded.
+//! Charges each moment of the timed regions to code or to a wait, from a recording.
 //!
-//! A moment is charged to the main thread while it is on a CPU; otherwise, in equal parts, to the
-//! other threads that are on one; otherwise to a wait. Usually that wait is the main thread's own.
-//! While processes that the main thread waits for are alive, it is the wait that ends next.
+//! A moment is charged to the main thread while that thread is on a CPU; otherwise, in equal parts,
+//! to the other threads that are on a CPU; otherwise to a wait. Usually this is the main thread's
+//! own wait. While processes that the main thread waits for are alive, it is the wait that ends
+//! next.
 
 use std::collections::{BTreeSet, HashMap};
 

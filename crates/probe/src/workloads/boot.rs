@@ -1,7 +1,7 @@
 //! The boot workload: the cost of booting this guest, and its kernel's memory.
 //!
 //! The init reads the clock when it starts, and slab memory when the guest is
-//! ready. It passes both on to the trials, which are later processes.
+//! ready. It passes both values on to the trials, which are later processes.
 
 use std::fs::read_to_string;
 

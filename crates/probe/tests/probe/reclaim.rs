@@ -241,6 +241,6 @@ fn hot_pages_that_cannot_be_mapped_so_are_refused_with_what_can() {
     ] {
         let workload = Workload::Reclaim(reclaim(directory.path(), (set, mapping)));
         let message = refused(&workload, FailureKind::Unsupported);
-        assert!(message.contains("use mapping = file-"), "{message}");
+        assert!(message.contains("use `mapping = \"file-"), "{message}");
     }
 }

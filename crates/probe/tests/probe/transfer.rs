@@ -75,7 +75,7 @@ fn check(transfer: &TransferRequest) {
     let is_zerocopy = transfer.sender == SendMethod::Zerocopy;
     if is_zerocopy && transfer.channel != Channel::Tcp {
         let message = failed(outcome, FailureKind::Unsupported, &what);
-        assert!(message.contains("use channel = tcp"), "{message}");
+        assert!(message.contains("use `channel = \"tcp\"`"), "{message}");
         return;
     }
     let data = completed(outcome, &what);
@@ -248,7 +248,7 @@ fn what_a_channel_or_a_buffer_cannot_be_is_told() {
         ..transfer.clone()
     };
     for (transfer, words) in [
-        (asynchronous, "use channel = device"),
+        (asynchronous, "use `channel = \"device\"`"),
         (far_pipe, "cannot join two hosts"),
     ] {
         let message = refused(&Workload::Transfer(transfer), FailureKind::Unsupported);

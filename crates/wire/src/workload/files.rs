@@ -132,7 +132,7 @@ impl WorkRequest for FilesRequest {
             self.size_bytes
         };
         DiskNeeds {
-            // The files of an untimed pass exist in addition to those of the timed one.
+            // The files of the untimed pass and of the timed pass exist together.
             scratch_bytes: 2 * bytes,
             ..DiskNeeds::default()
         }

@@ -158,8 +158,8 @@ pub enum Initialisation {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReachedPages {
-    /// As the competitor left them. It took most of them while it grew, since no process used them
-    /// then.
+    /// The pages are as the competitor left them. While the competitor grew, no process used these
+    /// pages, so it took most of them.
     AsLeft,
     /// Each page is read again, so that it is in memory.
     Used,

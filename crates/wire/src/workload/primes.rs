@@ -106,8 +106,8 @@ pub enum PrimesClock {
     Monotonic,
     /// `gettimeofday` around the whole operation, in microseconds.
     Gettimeofday,
-    /// Clock reads in the place that counts, without the way there and back. They enclose
-    /// allocating, drawing and counting. In the published program and module they enclose
+    /// Clock reads in the place that counts, without the way there and back. The time includes
+    /// allocating, drawing and counting. In the published program and module, it includes
     /// everything from before `n` is printed until the count has been printed.
     Inside,
 }

@@ -87,19 +87,19 @@ impl TransferRequest {
         if self.sender == SendMethod::Zerocopy && self.channel != Channel::Tcp {
             return Some(
                 "cannot send with MSG_ZEROCOPY over this channel: only TCP supports it; use \
-                 channel = tcp",
+                 `channel = \"tcp\"`",
             );
         }
         if self.mode != SocketMode::Sync && !is_device {
             return Some(
                 "cannot choose the mode of this channel: only the device uses sockets in the \
-                 kernel; use channel = device",
+                 kernel; use `channel = \"device\"`",
             );
         }
         if self.page_log == PageLog::On && !is_device {
             return Some(
                 "cannot log page-table entries over this channel: only the device logs them; use \
-                 channel = device",
+                 `channel = \"device\"`",
             );
         }
         // With another buffer, the published loop copies past the end of its mapping.
@@ -107,13 +107,15 @@ impl TransferRequest {
         {
             return Some(
                 "cannot send by the published loop with this buffer: the loop changes pages only \
-                 at the end of a buffer; use a buffer that divides 4 KiB, or sender = mended-mmap",
+                 at the end of a buffer; use a buffer that divides 4 KiB, or \
+                 `sender = \"mended-mmap\"`",
             );
         }
         let is_local = matches!(self.channel, Channel::Unix | Channel::Pipe);
         if is_local && self.part != TransferPart::Both {
             return Some(
-                "cannot join two hosts by a pipe or a Unix socket; use channel = tcp or device",
+                "cannot join two hosts by a pipe or a Unix socket; use `channel = \"tcp\"` or \
+                 `channel = \"device\"`",
             );
         }
         None

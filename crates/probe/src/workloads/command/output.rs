@@ -223,7 +223,7 @@ impl Drainer {
         Ok(ended)
     }
 
-    /// Signals that the command has ended, and returns what it printed until then.
+    /// Signals that the command has ended, and returns what the command has printed.
     fn finish(&self, ended: &OwnedFd) -> Result<Outputs, Failure> {
         rustix::io::write(ended, &1u64.to_ne_bytes())
             .instrument_to("receive a command's output")?;

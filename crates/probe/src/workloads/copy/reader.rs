@@ -92,7 +92,7 @@ impl Reader {
     }
 }
 
-/// A time on the clock that one thread sets and another waits for; 0 until then.
+/// A time on the clock that one thread sets and another waits for; 0 until it is set.
 #[derive(Default)]
 struct Moment(AtomicU64);
 

@@ -45,13 +45,15 @@ pub fn drop_names(directory: &Path) -> Result<(), Failure> {
     page_cache::check_state(&file, CacheState::Cold)?;
     if !geteuid().is_root() {
         return Err(failure::unsupported(
-            "cannot drop names and attributes from memory: this needs root; use cache = warm",
+            "cannot drop names and attributes from memory: this needs root; use `cache = \"warm\"`",
         ));
     }
     let before = unused_names();
     for _ in 0..ATTEMPTS_MAX {
-        fs::write(DROP.0, DROP.1)
-            .unsupported_by("drop names and attributes from memory", "use cache = warm")?;
+        fs::write(DROP.0, DROP.1).unsupported_by(
+            "drop names and attributes from memory",
+            "use `cache = \"warm\"`",
+        )?;
         if unused_names() <= (before / SHARE_LEFT).max(OF_OTHERS) {
             return Ok(());
         }

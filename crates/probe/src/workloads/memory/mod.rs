@@ -73,7 +73,8 @@ impl<'a> Toucher<'a> {
         let file = open_backing(request)?;
         if file.is_some() && request.initialisation == Initialisation::Fill {
             return Err(failure::unsupported(
-                "cannot fill a mapped file: it holds bytes of 0 and 1; use mapping = anonymous",
+                "cannot fill a mapped file: it holds bytes of 0 and 1; use \
+                 `mapping = \"anonymous\"`",
             ));
         }
         Ok(Self {
@@ -127,7 +128,7 @@ impl<'a> Toucher<'a> {
             after.add_since(&before, &mut sample);
         }
         if !has_peak {
-            // Without a reset, these peaks are those of the whole process.
+            // Without a reset, these are the peaks of the whole life of the process.
             sample.metrics.remove("max_rss_bytes");
             sample.metrics.remove("init_max_rss_bytes");
             self.note(Some(

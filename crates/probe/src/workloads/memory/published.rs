@@ -44,7 +44,7 @@ pub struct Accesses<'a> {
 
 #[derive(Debug)]
 pub struct Statistics {
-    /// Resources used to make the buffer. The peak resident set is that of the process.
+    /// Resources used to make the buffer. The peak resident set is of the whole process.
     pub initialisation: Usage,
     /// Resources used by the accesses. The peak resident set is its growth during them.
     pub accesses: Usage,

@@ -227,13 +227,13 @@ fn check_combination(
     if huge_pages == HugePages::Hugetlb && !matches!(backing, Backing::Anonymous) {
         return Err(failure::unsupported(
             "cannot map a file with reserved huge pages: they belong to no file system; \
-             use mapping = anonymous",
+             use `mapping = \"anonymous\"`",
         ));
     }
     if huge_pages == HugePages::Madvise && populate {
         return Err(failure::unsupported(
             "cannot ask for huge pages after MAP_POPULATE: the pages already exist; \
-             use advice = populate-write",
+             use `advice = \"populate-write\"`",
         ));
     }
     Ok(())
@@ -252,8 +252,10 @@ pub fn restrict_huge_pages(huge_pages: HugePages) -> Result<(), Failure> {
         0 => Ok(()),
         // A kernel without transparent huge pages has none to disable.
         _ if io::Error::last_os_error().raw_os_error() == Some(libc::EINVAL) => Ok(()),
-        _ => Err(io::Error::last_os_error())
-            .instrument_by("disable transparent huge pages", "use huge_pages = system"),
+        _ => Err(io::Error::last_os_error()).instrument_by(
+            "disable transparent huge pages",
+            "use `huge_pages = \"system\"`",
+        ),
     }
 }
 

@@ -4,7 +4,7 @@
 //! In each place, memory for the numbers is allocated, the numbers are drawn,
 //! and the primes among them are counted by trial division. The machine code of
 //! drawing and counting is the same everywhere except in BPF, which has its
-//! own. The time of each part is reported in addition to that of the whole.
+//! own. The time of each part is reported in addition to the total time.
 
 mod bpf;
 mod core;

@@ -38,7 +38,7 @@ pub struct Report {
     pub has_storage: u64,
     pub hot_major_faults: u64,
     pub hot_minor_faults: u64,
-    /// Uses of single pages, hot ones and those of the stream.
+    /// Number of uses of pages, both hot pages and pages of the stream.
     pub touches: u64,
     /// Sum of what all uses of hot pages have read.
     pub hot_sum: u64,
@@ -67,8 +67,8 @@ impl Report {
 }
 
 impl Job {
-    /// Returns the sum that all uses of the hot pages must have, given the sum
-    /// of one use of each.
+    /// Returns the sum that all uses of the hot pages must have. `sum` is the
+    /// sum of one use of each hot page.
     pub fn expected(&self, sum: u64) -> u64 {
         let uses = u64::from(self.passes) * ROUNDS as u64;
         sum.wrapping_mul(uses)

@@ -259,7 +259,7 @@ impl<'a> Set<'a> {
 
 /// Checks that the set can use the requested mapping.
 fn check(request: &ReclaimRequest) -> Result<(), Failure> {
-    let (set, mapping, why) = match (request.set, request.mapping) {
+    let (set, remedy, why) = match (request.set, request.mapping) {
         (WorkingSet::Published, _) => {
             return Err(failure::instrument(
                 "cannot reclaim from the published set: the memory workload \
@@ -268,18 +268,18 @@ fn check(request: &ReclaimRequest) -> Result<(), Failure> {
         }
         (WorkingSet::Executable, HotMapping::Anonymous | HotMapping::FileShared) => (
             "executable",
-            "file-private",
+            "`mapping = \"file-private\"`",
             "code needs a private mapping of a file",
         ),
         (WorkingSet::FileHot, HotMapping::Anonymous) => (
             "file-hot",
-            "file-private or file-shared",
+            "`mapping = \"file-private\"` or `mapping = \"file-shared\"`",
             "its pages belong to a file",
         ),
         _ => return Ok(()),
     };
     Err(failure::unsupported(format!(
-        "cannot map the hot pages of set = {set} this way: {why}; use mapping = {mapping}"
+        "cannot map the hot pages of `set = \"{set}\"` this way: {why}; use {remedy}"
     )))
 }
 

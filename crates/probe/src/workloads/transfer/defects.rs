@@ -16,7 +16,7 @@ pub fn of_content(transfer: &TransferRequest) -> Option<Failure> {
         failure::unsupported(format!(
             "cannot send by the published loop with a buffer of {} bytes: different content \
              arrived, because the loop copies from the page's beginning for each buffer; use a \
-             buffer of one page, or sender = mended-mmap",
+             buffer of one page, or `sender = \"mended-mmap\"`",
             transfer.buffer_bytes
         ))
     })
@@ -29,7 +29,7 @@ pub fn of_mappings(transfer: &TransferRequest, error: &CallError) -> Option<Fail
     has_defect.then(|| {
         failure::unsupported(format!(
             "cannot send by the published loop: it never unmaps the device, and {} pages need more \
-             mappings than a process may have; send less, use sender = mended-mmap, or raise \
+             mappings than a process may have; send less, use `sender = \"mended-mmap\"`, or raise \
              vm.max_map_count",
             transfer.size_bytes.div_ceil(page_bytes() as u64)
         ))

@@ -1,7 +1,7 @@
 //! `send` with `MSG_ZEROCOPY` (Documentation/networking/msg_zerocopy.rst): the
 //! kernel takes the buffer's pages instead of a copy, and reports on the
-//! socket's error queue when it no longer needs them. Until then they must not
-//! change, so there are several buffers.
+//! socket's error queue when it no longer needs them. Before this report, the
+//! pages must not change, so there are several buffers.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::null_mut;
@@ -24,8 +24,8 @@ pub struct Zerocopy {
     chunk: usize,
     loans: [Loan; DEPTH],
     sends: u32,
-    /// Sends of all iterations that were notified, and those among them whose
-    /// bytes the kernel copied nevertheless.
+    /// Number of sends of all iterations for which a completion notification
+    /// arrived, and how many of these the kernel copied nevertheless.
     notified: u64,
     copied: u64,
 }
@@ -35,7 +35,7 @@ pub struct Zerocopy {
 struct Loan {
     first: u32,
     sends: u32,
-    /// Number of sends that have not been notified yet.
+    /// Number of sends for which no completion notification has arrived yet.
     outstanding: u32,
 }
 

@@ -397,7 +397,7 @@ fn quoted(characters: &mut Peekable<Chars<'_>>, quote: char) -> Result<Vec<u8>, 
     let text: String = std::iter::from_fn(|| characters.next_if(|c| *c != quote)).collect();
     match characters.next() {
         Some(_) => Ok(text.into_bytes()),
-        None => Err(format!("a text has no closing {quote}")),
+        None => Err(format!("a string has no closing {quote}")),
     }
 }
 

@@ -2,10 +2,10 @@
 //! (Documentation/bpf/standardization/instruction-set.rst).
 //!
 //! The verifier rejects a loop whose end it cannot see, unless a `may_goto` in
-//! it can end it (Linux 6.9). Such a loop gets a budget of 8,388,608 turns per
-//! call, on newer kernels of 250 ms, and exits when that is used up. Counting
-//! is therefore done in calls of [`CHUNK`] numbers, each far below the budget,
-//! and a loop that was cut short makes the result [`CUT_SHORT`].
+//! it can end it (Linux 6.9). Each call of such a loop has a budget: 8,388,608
+//! turns, or 250 ms on newer kernels. The loop exits when the budget is used
+//! up. So each call counts only [`CHUNK`] numbers, which takes far less than
+//! the budget, and a loop that was cut short makes the result [`CUT_SHORT`].
 
 /// Numbers that one call of the inner function counts. Even with the largest
 /// primes, 2047 divisions each, it uses half of the budget.
