@@ -29,8 +29,8 @@ const TRACEPOINTS: [(&str, &str); 6] = [
     ("switch_thread", "sched_switch"),
 ];
 
-/// Calls after which a descriptor may refer to another file. `io_uring_enter` is one of them,
-/// because what io_uring does is not seen.
+/// Calls after which a descriptor may refer to another file. The list has `io_uring_enter`, because
+/// the operations of io_uring are not traced.
 const CLOSING_CALLS: [&str; 8] = [
     "close",
     "close_range",

@@ -95,7 +95,7 @@ impl Sums {
     }
 
     /// Estimates the time in the calls, in nanoseconds. Extrapolates the time on the CPU from the
-    /// timed calls of this sum or, if there are none, from those of all files.
+    /// timed calls of this sum or, if there are none, from the timed calls of all files.
     fn traced_ns(&self, call: u32, sum: &Sum) -> u64 {
         let all = self.timed.get(&call).copied().unwrap_or_default();
         let (timed_calls, timed_ns) = match sum.timed_calls {

@@ -23,7 +23,7 @@ use super::sizes::Sizes;
 /// memory.
 const WORTHWHILE: f64 = 0.05;
 
-/// Most bytes of a copy from which prices are computed.
+/// Maximum size, in bytes, of a copy from which prices are computed.
 const SIZE_BYTES_MAX: u64 = 2 << 20;
 
 /// Relative noise band above which prices are doubtful.
@@ -69,7 +69,7 @@ impl CallCost {
 
     /// Returns the time of one call that moves this many bytes, in nanoseconds, by linear
     /// interpolation between the neighbouring points. Below the first point, a call costs as much
-    /// as at that point. Above the last point, a byte costs as much as at that point.
+    /// as at the first point. Above the last point, a byte costs as much as at the last point.
     pub fn of_call(&self, bytes: f64) -> f64 {
         let behind = self
             .points

@@ -136,8 +136,8 @@ pub fn parse<'a>(stamped: &Stamped<'a>) -> Option<(u32, Line<'a>)> {
     Some((thread, Line::Call(finish(name, arguments)?)))
 }
 
-/// Returns the signal in a text such as `killed by SIGSEGV (core dumped)`, if the text begins with
-/// `did`.
+/// Returns the signal in a string such as `killed by SIGSEGV (core dumped)`, if the string begins
+/// with `did`.
 fn acted(marker: &str, did: &str) -> Option<Signal> {
     let signal = marker.strip_prefix(did)?.strip_prefix(" by ")?;
     let (name, more) = signal.split_once(' ').unwrap_or((signal, ""));

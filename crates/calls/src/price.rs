@@ -19,7 +19,7 @@ const SHARE_MIN: f64 = 0.05;
 const SAVING_MIN_NS: f64 = 1e6;
 /// A program with less than this share of the time under trace is a helper.
 const HELPER_SHARE: f64 = 0.05;
-/// Most changes of one kind that are advised.
+/// Maximum number of changes of one kind that are advised.
 const ADVICE_MAX: usize = 5;
 
 /// What is known about a traced command besides its calls.

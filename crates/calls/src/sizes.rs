@@ -18,9 +18,9 @@ pub struct Sizes {
     /// Buckets by lower bound in bytes: 0 (calls that moved nothing), 1, 2, 4, … Each bucket ends
     /// before the next power of two.
     pub buckets: BTreeMap<u64, Bucket>,
-    /// Fewest bytes that a call moved; 0 without calls.
+    /// Smallest number of bytes that a call moved; 0 without calls.
     pub min_bytes: u64,
-    /// Most bytes that a call moved.
+    /// Largest number of bytes that a call moved.
     pub max_bytes: u64,
 }
 

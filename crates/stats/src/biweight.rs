@@ -16,7 +16,8 @@ const WEIGHT: f64 = 0.915_107_6;
 const SQUARE: f64 = 0.757_775_9;
 /// Variance of the weighted mean times its sum of weights: E w(z)² z² · E w(z) / (E (w(z) z)')².
 const VARIANCE: f64 = 0.963_273_9;
-/// Fewest values among which an outlying one can be recognised. Fewer values all have weight 1.
+/// Minimum number of values among which an outlier can be recognised. Fewer values all have
+/// weight 1.
 pub(crate) const VALUES_MIN: usize = 10;
 /// A value with a weight below this is outlying. It is at least 3.9 standard deviations from the
 /// centre, like one normal value in 10,000.
@@ -102,7 +103,8 @@ impl Biweights {
 }
 
 /// Returns the variance between values at which the median distance from the centre, in standard
-/// deviations, is that of normal values. 0 if this distance is smaller even without a variance.
+/// deviations, is the same as for normal values. 0 if this distance is smaller even without a
+/// variance.
 fn between_by_median(values: &[f64], errors: &[f64], centre: f64) -> f64 {
     let is_too_small = |between: f64| {
         let distance = |(value, error): (&f64, &f64)| {

@@ -15,7 +15,7 @@ pub fn change_points(values: &[f64], penalty: f64) -> Vec<usize> {
         return Vec::new();
     }
     let cost = SegmentCost::new(values);
-    // Least cost of the first `end` values, and the start of their last segment.
+    // Minimum cost of the first `end` values, and the start of their last segment.
     let mut best = vec![(-penalty, 0)];
     let mut starts = Vec::new();
     for end in 1..=values.len() {

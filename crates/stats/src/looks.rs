@@ -19,7 +19,7 @@ use crate::normal::normal_quantile;
 pub struct Looks {
     /// Blocks before the first look.
     pub first: usize,
-    /// Most blocks; the last look comes after these.
+    /// Maximum number of blocks. The last look comes after this many.
     pub last: usize,
 }
 

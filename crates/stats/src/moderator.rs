@@ -5,8 +5,8 @@ use crate::quantile::median;
 
 /// Number of random assignments of values to levels that are tried.
 const PERMUTATIONS: usize = 1999;
-/// Degrees of freedom that the pooled variance has in addition to those of each level's own
-/// variance, so that the variance of two values is not near 0 by chance.
+/// Degrees of freedom with which the pooled variance counts beside each level's own variance, so
+/// that the variance of two values is not near 0 by chance.
 const POOLED: f64 = 1.0;
 /// Lower limit of a variance of ranks, since equal ranks have none.
 const VARIANCE_MIN: f64 = 1e-9;
@@ -235,9 +235,9 @@ mod tests {
         assert_eq!(Moderator::test(&values, &strata, &strata, 1).p, 1.0);
     }
 
-    /// Returns how often the test finds a difference at 5 %. `sizes` are those of the levels,
-    /// `spreads` say how widely their values vary, and the last level is `shift` away from the
-    /// others. One value in ten is outlying.
+    /// Returns how often the test finds a difference at 5 %. `sizes` has the number of values of
+    /// each level, `spreads` says how widely each level's values vary, and the last level is
+    /// `shift` away from the others. One value in ten is outlying.
     fn found(runs: usize, sizes: &[usize], spreads: &[f64], shift: f64) -> usize {
         let mut rng = Rng::new(9);
         let levels: Vec<usize> = (0..sizes.len())

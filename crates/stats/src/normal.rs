@@ -1,8 +1,9 @@
 //! The standard normal distribution.
 
-/// Returns Φ(x), with a relative error below 4e-13 down to x = -38, where it becomes 0 (Hart,
+/// Returns Φ(x). The relative error is below 4e-13 down to x = -37.4, where the result approaches
+/// the smallest normal number; from -38 down, the result is 0. For |x| < 3, the method is Hart,
 /// "Computer approximations" (1968), algorithm 5666, in the form of West, "Better approximations
-/// to cumulative normal functions", Wilmott (2005)).
+/// to cumulative normal functions", Wilmott (2005).
 pub fn normal_cdf(x: f64) -> f64 {
     const NUMERATOR: [f64; 7] = [
         3.526_249_659_989_11e-2,

@@ -1,7 +1,7 @@
 //! Weighted means and the variance between values.
 
-/// Most rounds of Newton's method. Each round at least doubles the variance, or is nearly the last
-/// round.
+/// Maximum number of rounds of Newton's method. Each round at least doubles the variance, or is
+/// nearly the last round.
 const ROUNDS_MAX: u32 = 300;
 
 /// Values that are weighted by their variances and by further weights.

@@ -1,9 +1,9 @@
 //! Quantiles, moments and Tukey's fences.
 //!
 //! Quantiles are of type 7 of Hyndman and Fan, "Sample quantiles in statistical packages", The
-//! American Statistician 50 (1996). That is the default of R and `NumPy`, so readers who recompute
-//! a figure get the same one. Fences are those of Tukey, "Exploratory data analysis" (1977), with
-//! these quartiles instead of his hinges.
+//! American Statistician 50 (1996). Type 7 is the default of R and `NumPy`, so readers who
+//! recompute a figure get the same result. Fences follow Tukey, "Exploratory data analysis"
+//! (1977), with these quartiles instead of his hinges.
 //!
 //! All functions panic if there are no values or one is NaN.
 

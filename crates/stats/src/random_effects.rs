@@ -6,7 +6,7 @@ use crate::interval::{Interval, assert_confidence};
 use crate::normal::normal_cdf;
 use crate::pool::Pool;
 
-/// Fewest values, for instance one per machine, that can be pooled.
+/// Minimum number of values, for instance one per machine, that can be pooled.
 const VALUES_MIN: usize = 3;
 /// Number of points at which the confidence distribution of the variance is evaluated.
 const POINTS: u32 = 60;
@@ -22,9 +22,9 @@ const ROBUST_FREEDOM: f64 = 0.8;
 /// A random-effects model: the true values vary about a centre with a variance, and each value is
 /// measured with a known standard error.
 ///
-/// The variance between them is that of Paule and Mandel ("Consensus values and weighting
-/// factors", Journal of Research of the National Bureau of Standards 87 (1982)): the one for which
-/// the weighted sum of squares equals its degrees of freedom.
+/// The variance between the true values is estimated by the method of Paule and Mandel ("Consensus
+/// values and weighting factors", Journal of Research of the National Bureau of Standards 87
+/// (1982)): with it, the weighted sum of squares equals its degrees of freedom.
 ///
 /// **What the intervals cover.** The confidence interval covers the centre of the values that are
 /// not outlying, and the prediction interval covers the true value of a further value that is not
@@ -44,7 +44,7 @@ const ROBUST_FREEDOM: f64 = 0.8;
 /// "Confidence intervals for the amount of heterogeneity in meta-analysis", Statistics in Medicine
 /// 26 (2007); Nagashima, Noma and Furukawa, "Prediction intervals for random-effects meta-analysis:
 /// a confidence distribution approach", Statistical Methods in Medical Research 28 (2019)). With
-/// equal errors far below the variance, the intervals are those of Student.
+/// equal errors far below the variance, the intervals are Student's.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RandomEffects {
     /// The centre.

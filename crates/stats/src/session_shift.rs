@@ -4,7 +4,7 @@ use crate::interval::assert_confidence;
 use crate::quantile::mean;
 use crate::student::student_quantile;
 
-/// Most treatments whose variances are simply pooled.
+/// Maximum number of treatments whose variances are simply pooled.
 const FEW: usize = 4;
 
 /// Returns the difference between two further runs that, with the given confidence, none of several

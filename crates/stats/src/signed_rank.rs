@@ -75,7 +75,7 @@ pub fn signed_rank_p(values: &[f64]) -> f64 {
 
 /// Like [`hodges_lehmann`], for one of `count` intervals of equally many values that hold jointly
 /// with `confidence`, however they depend on each other (Bonferroni; Dunn, "Multiple comparisons
-/// among means", JASA 56 (1961)). The confidence in the result is that of all intervals jointly.
+/// among means", JASA 56 (1961)). The confidence in the result is the joint confidence.
 pub(crate) fn joint_interval(values: &[f64], count: usize, confidence: f64) -> Interval {
     assert_confidence(confidence);
     let count = count as f64;

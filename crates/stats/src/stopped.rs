@@ -5,7 +5,7 @@ use crate::{Interval, Look, Looks, Region, decision_p, hodges_lehmann};
 
 /// Like [`hodges_lehmann`], for the values of a run that may have ended because of what it saw.
 /// The interval is wider, so that the intervals of all looks jointly have the `confidence`. The
-/// confidence in the result is also that of all looks.
+/// confidence in the result is also the joint confidence.
 ///
 /// # Panics
 /// If there are no values, one is not finite, or `confidence` is not strictly between 0 and 1.
@@ -47,7 +47,7 @@ pub fn stopped_decision_p(values: &[f64], region: Region, look: Look) -> f64 {
     over_looks(decision_p(values, region), look)
 }
 
-/// Returns the two-sided error of all looks, given that of one look.
+/// Returns the joint two-sided error of all looks, from the two-sided error of one look.
 fn over_looks(error: f64, look: Look) -> f64 {
     (2.0 * look.error(error / 2.0)).min(1.0)
 }

@@ -91,7 +91,7 @@ pub fn line(line: &str) -> anyhow::Result<()> {
     result(&Document::line(line, Paint::Plain))
 }
 
-/// Prints a document for programs, or a text without foreign parts, unchanged.
+/// Prints a document for programs, or text without foreign parts, unchanged.
 pub fn document(text: &str) -> anyhow::Result<()> {
     let ending = if text.ends_with('\n') { "" } else { "\n" };
     standard_output(format!("{text}{ending}").as_bytes())
@@ -142,8 +142,8 @@ fn write_to(mut stream: impl Write, content: &[u8]) -> anyhow::Result<()> {
     }
 }
 
-/// Writes a text to `path`, or else to standard error. The text must not mix with the output of a
-/// command, which has standard output to itself.
+/// Writes `text` to `path`, or else to standard error. Standard output is left to the command,
+/// whose output must not mix with the text.
 pub fn write_aside(path: Option<&Path>, text: &str) -> anyhow::Result<()> {
     match path {
         Some(path) => write_file(path, text.as_bytes()),

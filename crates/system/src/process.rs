@@ -13,7 +13,7 @@ use std::thread;
 use crate::Cannot;
 use crate::bounded::read_bounded;
 
-/// Most bytes that are read from each output of a program.
+/// Maximum number of bytes that are read from each output of a program.
 const OUTPUT_BYTES_MAX: u64 = 256 << 20;
 
 /// Runs a program to its end and returns its standard output.

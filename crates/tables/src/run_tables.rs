@@ -179,7 +179,8 @@ fn verdicts(run: &Run, over: Option<&OverRuns>) -> Vec<Column> {
     columns
 }
 
-/// The evidence on each claim: that of the run alone, and its product with that of comparable runs.
+/// The evidence on each claim: from the run alone, and multiplied with the evidence of comparable
+/// runs.
 fn evidence(run: &Run, over: Option<&OverRuns>) -> Vec<Column> {
     let alone = || run.analysis.verdicts.iter().map(|one| one.e_values);
     let claim = |index| over.and_then(|over| over.claims.get(index));

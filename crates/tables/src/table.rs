@@ -26,7 +26,7 @@ const COLUMNS_MAX: usize = 256;
 /// The values of a column, one for each row of the table.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Values {
-    /// Texts in UTF-8. Copies of a text share its bytes.
+    /// Strings in UTF-8. Copies of a string share its bytes.
     Text(Vec<Option<ByteArray>>),
     Integer(Vec<Option<i64>>),
     Number(Vec<Option<f64>>),
