@@ -98,7 +98,7 @@ impl Submission {
     }
 }
 
-/// Whether a text is a plain file name: not a path, not hidden, and not an option.
+/// Whether a string is a plain file name: not a path, not hidden, and not an option.
 fn is_name(text: &str) -> bool {
     !text.is_empty() && !text.starts_with(['.', '-']) && !text.contains(['/', '\0', '\n'])
 }

@@ -100,7 +100,7 @@ pub struct SubmitArguments {
     run_options: Vec<String>,
 }
 
-/// Accepts a text that scripts and schedulers read as one word.
+/// Accepts a string that scripts and schedulers read as one word.
 fn plain(text: &str) -> Result<String, String> {
     let is_plain = |c: char| c.is_ascii_graphic() && !"'\"\\`$".contains(c);
     if !text.is_empty() && text.chars().all(is_plain) {
@@ -176,7 +176,8 @@ fn planned(arguments: &SubmitArguments) -> anyhow::Result<Planned> {
         ensure!(
             names.insert(name.clone()),
             Failure::Usage(format!(
-                "cannot submit {name} twice; give one of them another name"
+                "cannot submit two experiments named {name}: their names must differ; rename or \
+                 leave out one of the two"
             ))
         );
         let copy = file.as_ref().map(|_| format!("{name}.toml"));

@@ -482,9 +482,10 @@ impl AdviceSpec {
             (AdviceKind::Cost, None) => {
                 Err("cannot advise on cost: over must name the factor that varies the calls".into())
             }
-            (AdviceKind::Best | AdviceKind::Saturation, Some(_)) => {
-                Err("cannot advise: over is only for kind cost".into())
-            }
+            (AdviceKind::Best | AdviceKind::Saturation, Some(_)) => Err(
+                "cannot use `over` here: only advice with `kind = \"cost\"` takes it; remove it"
+                    .into(),
+            ),
             _ => Ok(self),
         }
     }

@@ -47,7 +47,7 @@ fn reserve_obstacle(meminfo: &str, bytes: u64) -> Option<String> {
         Some((field(meminfo, "HugePages_Free")?, page))
     };
     let Some((free, page_bytes)) = reserve().filter(|(_, page_bytes)| *page_bytes > 0) else {
-        return Some("this kernel has no hugetlb pages; use huge_pages = madvise".into());
+        return Some("this kernel has no hugetlb pages; use `huge_pages = \"madvise\"`".into());
     };
     let needed = bytes.div_ceil(page_bytes);
     (needed > free).then(|| {
@@ -60,7 +60,9 @@ fn reserve_obstacle(meminfo: &str, bytes: u64) -> Option<String> {
 
 fn transparent_obstacle(setting: Option<&str>) -> Option<String> {
     match setting {
-        None => Some("this kernel has no transparent huge pages; use huge_pages = none".into()),
+        None => {
+            Some("this kernel has no transparent huge pages; use `huge_pages = \"none\"`".into())
+        }
         Some(setting) if setting.contains("[never]") => Some(
             "transparent huge pages are switched off; \
              write madvise to /sys/kernel/mm/transparent_hugepage/enabled"

@@ -68,7 +68,7 @@ fn make(path: &Path) -> io::Result<()> {
             return Err(io::Error::other("there are too few random bytes"));
         }
     }
-    // A name with the PID could be that of a file that a killed process left.
+    // If the name had the PID in it, a file that a killed process left could have the same name.
     let new = path.with_extension(format!("{:016x}", u64::from_le_bytes(name)));
     let made = File::options()
         .write(true)

@@ -29,8 +29,8 @@ pub struct WorkspaceRequest {
     pub zeros_sizes: Vec<u64>,
     /// Limits on the memory of some trials, in bytes.
     pub memory_limits: BTreeSet<u64>,
-    /// Most bytes that trials use on one file system at a time, in addition to
-    /// the sources.
+    /// Maximum number of bytes that trials use on one file system at a time, in
+    /// addition to the sources.
     pub scratch_bytes: u64,
     /// Largest swap of any guest, in bytes; `None` without guests.
     pub guest_swap_bytes: Option<u64>,
@@ -81,7 +81,7 @@ pub struct Workspace {
     memory_limits: Result<BTreeMap<u64, MemoryLimit>, String>,
     swap: Option<Swap>,
     made: Made,
-    /// Most bytes that a trial needs in addition to the files created in advance.
+    /// Maximum number of bytes that a trial needs in addition to the files created in advance.
     scratch_bytes: u64,
     journal: RefCell<Journal>,
 }

@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Least free space in which trials can work at all, in bytes.
+/// Minimum free space with which trials can work at all, in bytes.
 const ROOM_BYTES_MIN: u64 = 1 << 20;
 
 /// A change from outside to the work directories.

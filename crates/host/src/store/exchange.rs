@@ -17,8 +17,8 @@ pub const DOCUMENT_VERSION: u32 = 1;
 /// Largest document that is read, in bytes.
 pub const DOCUMENT_BYTES_MAX: u64 = 1 << 30;
 
-/// Whether a text is the identity of a run. The identity is also the name of the run's files of
-/// tables.
+/// Whether a string is the identity of a run. The identity is also the name of the run's Parquet
+/// files.
 pub fn is_uid(text: &str) -> bool {
     text.len() == 16 && text.chars().all(|c| c.is_ascii_hexdigit())
 }

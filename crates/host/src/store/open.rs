@@ -254,8 +254,8 @@ fn prepare_to_write(connection: &Connection) -> Result<(), StoreError> {
         return Err(StoreError::ReadOnly);
     }
     // The journal mode is set after the checks, since it is written into the file. With FULL, a
-    // commit has reached the device before the next trial begins. So nothing of the store is left
-    // for a measured fsync to flush, and the commit survives even a power cut.
+    // commit has reached the device before the next trial begins. So a measured
+    // fsync never has to flush data of the store, and the commit survives even a power cut.
     keep_a_log(connection)?;
     connection.execute_batch("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON")?;
     if let Found::Tables = found {

@@ -54,7 +54,7 @@ impl ReadRun {
     }
 }
 
-/// Most bytes that are read of one run, as many as of a document.
+/// Maximum number of bytes of one run that are read. The same limit applies to a document.
 const RUN_BYTES_MAX: u64 = DOCUMENT_BYTES_MAX;
 
 /// Hashes everything that is read of a run.

@@ -10,7 +10,7 @@ use toll_system::children;
 use toll_system::interrupt::Interrupt;
 use toll_wire::{MESSAGE_BYTES_MAX, Response, WireError};
 
-/// Most bytes of a dying probe's standard error that are kept.
+/// Maximum number of bytes of a dying probe's standard error that are kept.
 const STDERR_BYTES_MAX: usize = 4096;
 
 /// Bytes of an answer that are read at once. Most answers are shorter.

@@ -130,7 +130,7 @@ impl Expansion<'_> {
             .collect()
     }
 
-    /// Fills in `{factor}` and `{workdir}` for a text that no shell reads.
+    /// Fills in `{factor}` and `{workdir}` in a string that no shell reads.
     pub fn expand(&self, template: &str) -> String {
         let filled = self.filled(template, |_, path| Ok::<_, Infallible>(path.to_owned()));
         match filled {

@@ -85,7 +85,7 @@ impl Files<'_> {
             (Self::Guest(_), "work" | "ext4" | "foreign") => Ok(LAID_FOR_GUESTS),
             (Self::Guest(_), _) => Err(
                 "files for trials can only be on a guest's work disk or foreign file system; use \
-                 fs = \"work\" or \"foreign\""
+                 `fs = \"work\"` or `fs = \"foreign\"`"
                     .into(),
             ),
         }

@@ -19,7 +19,7 @@ use crate::store::{TrialRecord, TrialState};
 const BLOCKS_MAX: u32 = 20;
 const BUDGET: Duration = Duration::from_secs(10);
 
-/// Least time of a profiled trial's regions, so that the trial has about 200 samples. Short work is
+/// Minimum total time of a profiled trial's regions, which gives about 200 samples. Short work is
 /// repeated within the trial.
 const REGION_NS: f64 = 50e6;
 const ITERATIONS_MAX: f64 = 200.0;

@@ -19,7 +19,7 @@ use crate::spec::adhoc::effective_shell;
 use crate::spec::quantity::parse_size;
 use crate::spec::{Experiment, PerCommand};
 
-/// Most bytes that are kept of each of a command's outputs, from which metrics are parsed.
+/// Maximum number of bytes that are kept of each output of a command. Metrics are parsed from them.
 const CAPTURE_BYTES_MAX: u32 = 1 << 20;
 
 /// Returns why this machine lacks the memory for a treatment; `None` if it has enough. A guest has
@@ -206,8 +206,8 @@ impl Expansion<'_> {
         };
         if spec.copies && (laid.is_none() || matches!(output, OutputPolicy::File(_))) {
             return Err(
-                "cannot check the copy: `copies` needs input = \"file\" or \"pipe\", and no output \
-                 to a named file; use output = \"file\""
+                "cannot check the copy: `copies` needs `input = \"file\"` or \
+                 `input = \"pipe\"`, and no output to a named file; use `output = \"file\"`"
                     .into(),
             );
         }

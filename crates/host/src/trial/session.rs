@@ -18,9 +18,9 @@ use crate::plan::{Plan, TreatmentParameters};
 use crate::spec::{Experiment, OutputStream};
 use crate::store::{BootRecord, RunStatus, Store, TrialRecord};
 
-/// Interval at which ended trials are saved to the store. Saving takes half a millisecond, as long
-/// as some trials. Until then the trials are only in memory, so that nothing of the store is left
-/// for a measured fsync to flush.
+/// Minimum interval between saves of ended trials to the store. A save takes half a millisecond,
+/// which is as much as a short trial. Until the next save, the trials are only in memory, so a
+/// measured fsync never has to flush data of the store.
 const SAVE_INTERVAL: Duration = Duration::from_millis(100);
 
 /// How strictly a run keeps its time budget.

@@ -56,8 +56,8 @@ impl Session<'_> {
             && memory_obstacle(memory_bytes, "none").is_none()
     }
 
-    /// Runs the trials of two guests, those of each guest one after another. Returns the signal
-    /// that interrupted them, if one did.
+    /// Runs the trials of two guests at the same time, and the trials of each guest one after
+    /// another. Returns the signal that interrupted the trials, if one did.
     pub(super) fn side_by_side(
         &mut self,
         todo: &[PlannedTrial],

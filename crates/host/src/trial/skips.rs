@@ -95,8 +95,9 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// If only claims matter, skips treatments that no claim judges, after one block for their
-    /// times.
+    /// If only claims matter, skips the emulated treatments whose counts no claim judges. The
+    /// caller does so at the end of a block, so each of these treatments has run once, and its
+    /// times can be shown.
     pub(super) fn skip_unjudged(
         &mut self,
         observer: &mut dyn Observer,

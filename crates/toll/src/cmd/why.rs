@@ -30,8 +30,8 @@ pub(super) struct WhyArguments {
     /// Show stored explanations, and run nothing
     #[arg(long, conflicts_with_all = ["treatment", "reference"])]
     stored: bool,
-    /// Start the programs of a run even if this user's toll did not start that run on
-    /// this machine; without this option they are only listed
+    /// Start the programs of a run even if you did not start that run on this machine;
+    /// without this option, its programs are only listed
     #[arg(long)]
     run_foreign_commands: bool,
     #[command(flatten)]

@@ -153,7 +153,7 @@ fn what_no_job_could_measure_is_refused_before_anything_is_made() {
         ("sleep --slurm", "it is neither a built-in experiment"),
         (
             "clocks.toml other.toml --slurm",
-            "cannot submit clocks twice",
+            "cannot submit two experiments named clocks",
         ),
         (
             "clocks.toml --slurm -- --resume",

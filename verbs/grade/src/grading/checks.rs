@@ -16,7 +16,7 @@ const DURATION: &str = "duration_ns";
 /// Largest relative difference between the clocks of `toll` and its probe.
 const CLOCK_SLACK: f64 = 0.01;
 
-/// Most contradictions that a check names.
+/// Maximum number of contradictions that a check lists.
 const NAMED_MAX: usize = 3;
 
 /// Checks a run that was read from a document. `concluded` is what the document says about the run,

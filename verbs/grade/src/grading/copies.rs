@@ -14,7 +14,7 @@ const NOISY_NS: f64 = 1e7;
 const RESOLUTION_NS: f64 = 1e3;
 const NOISY_SAME_MAX: f64 = 0.01;
 
-/// Most blocks that are compared, since comparing all pairs takes time.
+/// Maximum number of blocks that are compared, since comparing all pairs takes time.
 pub const BLOCKS_COMPARED_MAX: usize = 500;
 
 /// The timed iterations of each treatment in a block, in nanoseconds.
@@ -32,8 +32,9 @@ struct Pair {
 /// Trials count as a whole, since iterations of a trial may resemble each other.
 ///
 /// The resolution of the clock is not known. If the clock were so coarse that whole blocks became
-/// the same by chance, single trials would often be the same, too. So the chance is that of so many
-/// equal blocks with so few equal trials, at the resolution where it is largest.
+/// the same by chance, single trials would often be the same, too. So the probability is computed
+/// that this many blocks are equal while this few single trials are, at the resolution where this
+/// probability is largest.
 pub fn copied_blocks(blocks: &[Block]) -> Vec<(usize, usize)> {
     let blocks = &blocks[..blocks.len().min(BLOCKS_COMPARED_MAX)];
     let pairs: Vec<Pair> = (0..blocks.len())

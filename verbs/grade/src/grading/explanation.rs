@@ -7,7 +7,7 @@ use toll_core::format;
 
 use super::model::{ClaimResult, Grade};
 
-/// Most differences between machines that a sentence names.
+/// Maximum number of differences between machines that a sentence names.
 const NAMED_MAX: usize = 3;
 
 /// A verdict on this machine, its run, and how the machines differ.

@@ -6,8 +6,8 @@ use toll_core::plan::{Plan, pairs};
 use toll_core::run::{RunStatus, StoredRun, TrialRecord};
 use toll_core::spec::Experiment;
 
-/// Most questions of which every subset is tried. A resumed run may have new limits. So a block
-/// before the first look by the new limits may come after a look by the earlier limits.
+/// Maximum number of questions for which every subset is tried. A resumed run may have new limits.
+/// So a block before the first look by the new limits may come after a look by the earlier limits.
 const QUESTIONS_MAX: usize = 8;
 
 /// What contradicts the plan of a run, and why some blocks were not compared.

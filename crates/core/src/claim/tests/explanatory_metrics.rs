@@ -3,8 +3,8 @@
 use super::*;
 use model::ExplanatoryMetrics;
 
-/// Returns the explanatory metrics of one claim, `o-sync` over `none` at 4 KiB, after
-/// `change` edited the samples of each trial, given durability and block.
+/// Returns the explanatory metrics of one claim, `o-sync` over `none` at 4 KiB. First calls
+/// `change` for each trial with its samples, durability and block, to edit the samples.
 fn with(
     blocks: u32,
     metric: &str,

@@ -1,5 +1,4 @@
-//! Undoes the changes of a journal. The journal is this process's, or that of a process that has
-//! ended.
+//! Undoes the changes of a journal, which belongs to this process or to a process that has ended.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -361,7 +360,8 @@ mod tests {
             fs::write(path.join("file"), "kept").unwrap();
         }
         let [of_made, of_other] = [&made, &other].map(|path| identity(path).unwrap().0);
-        // One that was about to be made, one that another has replaced, one reached through `..`.
+        // A directory that was about to be made, one that another directory has replaced, and one
+        // that is reached through `..`.
         let around = base.path().join("made/../other");
         for change in [
             directory(&other, None),

@@ -157,14 +157,15 @@ impl Served {
         }
         match (self.server, self.cache) {
             (Server::TollPassThrough, cache) => passthrough_obstacle(cache, is_root),
-            (Server::PassthroughHp | Server::PassthroughHpNoSplice, Cache::Whole) => {
-                Some("passthrough_hp cannot cache whole files; choose mount_cache = blocks".into())
-            }
+            (Server::PassthroughHp | Server::PassthroughHpNoSplice, Cache::Whole) => Some(
+                "passthrough_hp cannot cache whole files; choose `mount_cache = \"blocks\"`".into(),
+            ),
             _ => self.program().err(),
         }
     }
 
-    /// Builds the command line that shows `below` at `point`; `own` is for the server's own files.
+    /// Builds the command line of a server that mounts `below` at `point`. `own` is the directory
+    /// for the server's local copies.
     pub(super) fn line(
         self,
         host: Option<Host<'_>>,
@@ -266,7 +267,8 @@ fn words(words: &[&str]) -> Vec<OsString> {
 fn passthrough_obstacle(cache: Cache, is_root: bool) -> Option<String> {
     if cache != Cache::None {
         return Some(
-            "reads and writes pass through only if nothing is cached; choose mount_cache = none"
+            "reads and writes pass through only if nothing is cached; choose \
+             `mount_cache = \"none\"`"
                 .into(),
         );
     }

@@ -13,10 +13,10 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Most bytes that are read at a time.
+/// Maximum number of bytes that are read at a time.
 const CHUNK_BYTES: usize = 64 << 10;
-/// Most chunks in flight in one direction. A connection does not fill so many: 64 MiB in 50 ms are
-/// 1.3 GB/s, and its cipher achieves less.
+/// Maximum number of chunks in flight in one direction. No connection fills this many: 64 MiB in
+/// 50 ms are 1.3 GB/s, and the cipher of SSH achieves less.
 const CHUNKS_MAX: usize = 1024;
 
 /// Some bytes, and the time from which the receiver may see them.

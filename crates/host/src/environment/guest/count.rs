@@ -18,7 +18,7 @@ use super::spec::{Accelerator, GuestSpec};
 /// Longest wait for output that a guest has announced.
 const OUTPUT_PATIENCE: Duration = Duration::from_secs(60);
 
-/// Most bytes that are kept of the command's standard error.
+/// Maximum number of bytes of the command's standard error that are kept.
 const ERROR_BYTES_MAX: usize = 64 << 10;
 
 /// What a guest counted.

@@ -17,7 +17,7 @@ pub(super) const WORK_SOCKET: &str = "work.nbd";
 /// Name of the swap disk's image in the directory of a [`GuestDisk`].
 pub(super) const SWAP_IMAGE: &str = "swap.img";
 
-/// Name of the directory, inside that of a [`GuestDisk`], that the guest has over 9p.
+/// Name of the directory that the guest has over 9p, inside the directory of a [`GuestDisk`].
 pub(super) const SHARED: &str = "shared";
 
 /// Name of the archive from which a guest boots, in the directory of a [`GuestDisk`].

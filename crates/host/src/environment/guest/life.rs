@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use toll_wire::guest::{
     GuestAction, GuestEvent, GuestFacts, GuestRequest, GuestTrial, decode_guest_answer,
 };
-use toll_wire::{Failure, FailureKind, Outcome};
+use toll_wire::{Failure, FailureKind, MESSAGE_BYTES_MAX, Outcome};
 
 use super::accelerator::{self, TRIAL_PATIENCE};
 use super::arguments;
@@ -330,7 +330,10 @@ impl Guest {
         match (end, status) {
             (PortEnd::Interrupted, _) => Gone::Interrupted,
             (PortEnd::Deadline, _) => Gone::Silent(words),
-            (PortEnd::TooLong, _) => died("it sent too much"),
+            (PortEnd::TooLong, _) => died(&format!(
+                "it sent a message longer than {} MiB",
+                MESSAGE_BYTES_MAX >> 20
+            )),
             (PortEnd::Closed, Some(status)) if status.signal() == Some(libc::SIGKILL) => died(
                 "QEMU was killed (SIGKILL), maybe by a user or by this machine for lack of memory",
             ),

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Most bytes that are kept of a log, from its end.
+/// Maximum number of bytes of a log that are kept, from its end.
 const LOG_BYTES_MAX: usize = 256 << 10;
 
-/// Most bytes of a log that are written to a file.
+/// Maximum number of bytes of a log that are written to a file.
 const FILE_BYTES_MAX: usize = 64 << 20;
 
 /// Number of log lines that are shown for a guest that died.

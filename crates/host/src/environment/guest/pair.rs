@@ -18,7 +18,7 @@ const SIDES: [PairSide; 2] = [PairSide::Main, PairSide::Partner];
 
 /// A guest, or two guests of the same kind that are joined by one virtio network card each. Nobody
 /// else is on that network, not even the host. When one guest ends, both end: otherwise its peer
-/// would wait in vain.
+/// would wait for ever.
 #[derive(Debug)]
 pub struct GuestGroup {
     guests: Vec<Guest>,
@@ -185,8 +185,9 @@ fn joined(answers: Vec<(PairSide, Outcome)>) -> Outcome {
     of_main.expect("both have answered").1
 }
 
-/// Ranks failures: the lower, the more likely the failure caused the other side's. A side that
-/// loses its peer fails because of that. A side that waits for its peer in vain runs out of time.
+/// Ranks the failure of one side: the lower the rank, the more likely the failure caused the other
+/// side's failure. A side fails if it loses its peer. It runs out of time if the peer never
+/// answers.
 fn rank(kind: FailureKind) -> u8 {
     match kind {
         FailureKind::Crashed => 0,

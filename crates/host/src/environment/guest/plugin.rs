@@ -10,8 +10,8 @@ pub(super) const PLUGIN: &str = "count_blocks.so";
 /// The name of the file with the plugin's counts in the directory of a guest.
 pub(super) const COUNTS: &str = "counts";
 
-/// Most bytes that the plugin writes between two reads. A region takes 32 bytes per block, and the
-/// longest trials of this project's experiments write a few megabytes.
+/// Maximum number of bytes that the plugin writes between two reads. A region takes 32 bytes per
+/// block, and the longest trials of this project's experiments write a few megabytes.
 pub(super) const COUNTS_BYTES_MAX: u64 = 256 << 20;
 
 const CONTENT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/count_blocks.so"));

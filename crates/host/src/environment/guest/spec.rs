@@ -73,10 +73,10 @@ pub enum AcceleratorChoice {
 /// What executes a guest's instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Accelerator {
-    /// The CPU itself. Measured times are those of a virtual machine.
+    /// The CPU itself. Measured times are valid for a virtual machine.
     Kvm,
     /// QEMU's translator, with a thread for each virtual CPU. Counts and results are meaningful;
-    /// times are those of an emulation.
+    /// times only describe the emulation.
     Tcg,
     /// QEMU's translator, in which each instruction takes one nanosecond of the guest's time.
     Icount,

@@ -12,8 +12,8 @@ use crate::spec::{KernelName, suggestion};
 
 /// The built-in kernels, in the order in which they are listed. The first is Debian's source with
 /// this project's patches, configured for guests. The second adds the kernel's own checks (KASAN,
-/// lockdep), for tests. The third is this system's Debian kernel, unchanged. Those of `SUITES`
-/// follow.
+/// lockdep), for tests. The third is this system's Debian kernel, unchanged. The kernels of
+/// `SUITES` follow.
 pub const BUILT_IN: [&str; 7] = [
     "toll",
     "toll-debug",

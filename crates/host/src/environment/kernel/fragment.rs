@@ -55,7 +55,7 @@ fn check_line(line: &str) -> Result<(), &'static str> {
     if quoted.is_none()
         && (inner.is_empty() || !inner.chars().all(|c| c.is_ascii_alphanumeric() || c == '-'))
     {
-        return Err("has a value that is neither a number nor y, m or n; put a text in quotes");
+        return Err("has a value that is neither a number nor y, m or n; put a string in quotes");
     }
     Ok(())
 }
