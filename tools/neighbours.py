@@ -25,7 +25,7 @@ DISTANCES = [(1, 1), (2, 3), (4, 7), (8, 15), (16, 31), (32, 127)]
 # The median of the square of a standard normal value.
 MEDIAN_SQUARE = 0.4549
 BLOCKS_MIN = 10
-# Fewest trials on each side of a comparison.
+# Minimum number of trials on each side of a comparison.
 SIDE_MIN = 20
 DIVISIONS = 400
 

@@ -43,8 +43,8 @@ pub struct Listing {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner {
     pub uid: u32,
-    /// Group of the new file. In a directory with set-group-id, the group is that of
-    /// the directory.
+    /// Group of the new file. In a directory with set-group-id, this is the directory's
+    /// group.
     pub gid: u32,
 }
 
@@ -171,8 +171,8 @@ pub struct OpenReply {
     pub begin: Vec<u8>,
 }
 
-/// Most attempts of [`make_or_open`], because others may create and remove the file
-/// between two attempts.
+/// Maximum number of attempts of [`make_or_open`]. Several can be needed, because others
+/// may create and remove the file between two attempts.
 const ATTEMPTS_MAX: usize = 4;
 
 /// Creates a file or opens the existing one, in two calls, because only a new file gets

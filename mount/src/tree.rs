@@ -196,7 +196,7 @@ impl Tree {
         self.with(ino, |node| node.identity)
     }
 
-    /// Returns whether attributes found at the path of a node are those of its file.
+    /// Returns whether attributes found at the path of a node belong to the node's file.
     /// Another file may have taken the name at the source.
     pub fn is(&self, ino: u64, found: &Attributes) -> bool {
         self.with(ino, |node| {

@@ -1,5 +1,5 @@
-//! `bench-verdicts`: judges the trials of stored runs by the rules of an earlier program and by
-//! those of this one.
+//! `bench-verdicts`: judges the trials of stored runs by the rules of an earlier program and by the
+//! rules of this program.
 
 use std::collections::BTreeMap;
 use std::io::Write;

@@ -13,8 +13,8 @@ pub struct Fixed {
     pub step: usize,
 }
 
-/// Bisects a history. By the estimate from a fixed number of blocks, the version in the middle
-/// joins the nearer side. The ends and the result are judged as by `toll`, with one look.
+/// Bisects a history. The version in the middle joins the nearer side, by an estimate from a fixed
+/// number of blocks. The ends and the result are judged as `toll` does, but with one look.
 pub fn fixed(history: History, blocks: Fixed, seed: u64) -> Searched {
     let mut laboratory = Laboratory::new(history, seed);
     let last = history.versions;

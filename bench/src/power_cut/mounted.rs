@@ -32,8 +32,8 @@ pub fn serve(mode: &str, source: &Path, at: &Path, is_without_fsync: bool) -> io
     let before = fs::metadata(at)?.dev();
     let mut daemon = command
         .args(["--foreground", "--cache", mode])
-        // The copies are on the disk that is cut, as for a user. So the journal of temporary
-        // files survives a restart.
+        // As on a user's machine, the copies are on the disk whose power is cut. So the journal
+        // of temporary files survives a restart.
         .args(["--copies", "/work/copies"])
         .args([source, at])
         .stdin(Stdio::null())

@@ -22,7 +22,7 @@ const LEFT_OUT: [i64; 5] = [
     libc::SYS_sync_file_range,
 ];
 
-/// Number that replaces that of a left-out call. No system call has this number.
+/// Number that replaces the number of a call that is left out. No system call has this number.
 const NO_CALL: u64 = u64::MAX;
 
 /// Runs a command to its end.

@@ -119,8 +119,8 @@ impl<'a> Donors<'a> {
 }
 
 /// Returns how similar a recorded treatment is, whether both are twins or neither is, and whether
-/// all levels are the same. The distance of numbers is that of their logarithms. The distance of
-/// different words is larger.
+/// all levels are the same. The distance of two numbers is the difference of their logarithms. The
+/// distance of two different words is larger.
 fn likeness(treatment: &Treatment, recorded: &RecordedTreatment) -> (Reverse<u64>, bool, bool) {
     const WORDS: f64 = 10.0;
     let distance = |(name, level): (&String, &Level)| {
@@ -219,8 +219,8 @@ impl Nodes {
         median(&means)
     }
 
-    /// Returns the median call share of the cost models of drawn blocks. It differs from the call
-    /// share of a block without noise.
+    /// Returns the median call share of the cost models of drawn blocks. This median differs from
+    /// the call share of a block without noise.
     pub fn median_call_share(&self, curve: &[[usize; 3]], place: usize, world: &World) -> f64 {
         let level = |nodes: usize| curve.iter().map(move |node| world[node[nodes]].exp());
         let (calls, bytes): (Vec<f64>, Vec<f64>) = level(1).zip(level(2)).unzip();

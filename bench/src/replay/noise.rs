@@ -55,8 +55,8 @@ pub struct RecordedTreatment {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Series {
     pub median: f64,
-    /// For each block, the logarithm of the trial's value minus that of the median, in
-    /// hundred-thousandths. `None` without a value above 0.
+    /// For each block, the logarithm of the trial's value over the median, in hundred-thousandths.
+    /// `None` without a value above 0.
     deviations: Vec<Option<i32>>,
 }
 

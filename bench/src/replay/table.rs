@@ -10,7 +10,7 @@ use super::pace::Pace;
 use super::simulate::{Case, Truth};
 use super::{Claimed, Document, Planned};
 
-/// Least acceptable power of a claim's plan at the published value.
+/// Smallest acceptable power of a claim's plan at the published value.
 pub const POWER_MIN: f64 = 0.8;
 /// Largest acceptable share of wrong verdicts on a border.
 pub const WRONG_MAX: f64 = 0.05;

@@ -1,9 +1,10 @@
 //! An open file with a local copy, shared by everything that has it open.
 //!
-//! Each byte below the file's length is in one of three states. It is *present* in
-//! the copy. Or it is not present and below `valid_bytes`: the source has it at the
-//! same offset. Or it is not present and at or above `valid_bytes`: it is zero, as
-//! in the copy.
+//! Each byte below the file's length is in one of three states:
+//!
+//! - *present* in the copy
+//! - not present, below `valid_bytes`: the source has the byte at the same offset
+//! - not present, at or above `valid_bytes`: the byte is zero, as in the copy
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

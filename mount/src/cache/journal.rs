@@ -148,7 +148,7 @@ impl Journal {
         }
     }
 
-    /// Returns whether a name is that of a temporary file of this mount. Listings leave
+    /// Returns whether a name belongs to a temporary file of this mount. Listings leave
     /// such files out.
     pub fn is_own(&self, name: &OsStr) -> bool {
         let rest = name.as_bytes().strip_prefix(PREFIX.as_bytes());

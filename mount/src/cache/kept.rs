@@ -195,7 +195,7 @@ fn records(copies: &Path) -> io::Result<Vec<(Record, PathBuf)>> {
         if path.extension() != Some("json".as_ref()) {
             continue;
         }
-        // Damaged records and those of other users are left alone.
+        // Damaged records and records of other users are left alone.
         let Ok(record) = read_record(&path) else {
             continue;
         };

@@ -17,8 +17,8 @@ use crate::source::{Creation, OpenFlags, Result};
 /// Permissions of a temporary file before it gets its final ones, and of a file that
 /// has vanished from the source.
 const MODE_OF_A_NEW_FILE: u32 = 0o600;
-/// Fewest bytes that are sent ahead at a time, so that small files are not sent ahead.
-/// `SEND_BYTES_MAX` is the most.
+/// Minimum number of bytes that are sent ahead at a time, so that small files are not
+/// sent ahead. `SEND_BYTES_MAX` is the maximum.
 const SEND_BYTES_MIN: u64 = 512 << 10;
 const SEND_BYTES_MAX: u64 = 2 << 20;
 /// Bytes to send before the source is asked to bring them to its device. If this were

@@ -51,13 +51,13 @@ const REFUSALS: [i32; 5] = [
     // A file that is a mount point.
     libc::EBUSY,
 ];
-/// Most attempts of a write-back. Another attempt is needed if a name changes during
-/// one.
+/// Maximum number of attempts at a write-back. If a name changes during an attempt,
+/// another is needed.
 const ATTEMPTS_MAX: usize = 8;
 
 enum Way {
-    /// Fill a temporary file and give it the name. The attributes are those of the file
-    /// that has the name now, if any.
+    /// Fill a temporary file and give it the name. The attributes belong to the file that
+    /// has the name now, if any.
     Replace(Option<Attributes>),
     /// Write through an open file. The number is the file's length if somebody else has
     /// changed it.

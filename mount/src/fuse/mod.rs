@@ -129,9 +129,9 @@ impl Stopper {
     /// fails.
     pub fn stop(self) -> io::Result<usize> {
         for name in self.volume.open_names() {
-            // The kernel sends its pages of the file here before the call returns;
-            // `syncfs` does not wait for those of a FUSE file system. Content that
-            // cannot be written back is kept and reported later.
+            // The kernel sends its pages of the file here before fsync(2) returns; syncfs(2)
+            // does not wait for the pages of a FUSE file system. Content that cannot be
+            // written back is kept and reported later.
             let file = std::fs::File::open(self.mountpoint.join(name));
             let _ = file.and_then(|file| file.sync_all());
         }

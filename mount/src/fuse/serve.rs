@@ -129,7 +129,7 @@ impl Server {
         });
     }
 
-    /// Writes to an open file. `open_flags` are those of its `open(2)`.
+    /// Writes to an open file. `open_flags` are the flags of the file's `open(2)`.
     pub fn write(
         &self,
         (ino, handle): (u64, u64),

@@ -62,7 +62,7 @@ impl Pipe {
     }
 
     /// Fills the pipe with a header and `length` bytes of a file. Returns whether the
-    /// file had so many bytes.
+    /// file had this many bytes.
     pub fn fill(
         &self,
         header: &[u8; HEADER_BYTES],

@@ -11,8 +11,8 @@ use rustix::fs::{
 use super::descriptor::by_descriptor;
 use crate::source::{Attributes, Identity, Kind, SetAttributes, SetTime};
 
-/// Returns the attributes of a name in a directory, or those of the descriptor's own
-/// file if the name is empty. Does not follow a symbolic link in the last component.
+/// Returns the attributes of a name in a directory, or of the descriptor's own file if
+/// the name is empty. Does not follow a symbolic link in the last component.
 pub(super) fn look(at: impl AsFd, name: &OsStr) -> rustix::io::Result<Attributes> {
     let how = AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH;
     let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;

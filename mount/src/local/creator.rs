@@ -18,9 +18,9 @@ use crate::source::{Creation, Error, Owner, Result};
 pub(super) struct Creator {
     own: Owner,
     /// Capabilities of this process if it is root, which creates files for other users.
-    /// They allow the creation, because the kernel has already checked the caller's
-    /// permissions on the mount. Those depend on the caller's groups, which are unknown
-    /// here.
+    /// The capabilities allow the creation, because the kernel has already checked the
+    /// caller's permissions on the mount. They cannot be checked here, because they
+    /// depend on the caller's groups, which are unknown here.
     capabilities: Option<CapabilitySets>,
 }
 

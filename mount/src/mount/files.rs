@@ -263,8 +263,8 @@ impl Volume {
             && let Ok(found) = handle.attributes()
         {
             // Nobody else changes the file, and all writes of the kernel have
-            // arrived. So its version now is that of the kernel's pages. If that is
-            // unknown, they are read again.
+            // arrived. So the kernel's pages have the version that the file has now. If
+            // that version is unknown, the pages are read again.
             let version = Some(Version::from_attributes(&found));
             self.shared.tree.set_seen(file.ino, version);
             self.shared.tree.give(file.ino, &found);

@@ -43,8 +43,8 @@ impl Volume {
 }
 
 /// Returns whether a link in a directory of this depth certainly leads to something
-/// below the root. A `..` after a name may lead anywhere, because the name may be that
-/// of a link.
+/// below the root. A `..` after a name may lead anywhere, because the name may belong to
+/// a link.
 fn is_contained(depth: usize, target: &OsStr) -> bool {
     let mut ups = 0;
     let mut has_names = false;

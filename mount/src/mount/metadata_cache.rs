@@ -17,16 +17,16 @@ use crate::source::{Attributes, Entry, Kind};
 /// After this many successful lookups in one directory within the timeout, the
 /// whole directory is read.
 pub(super) const ASKED_MAX: u32 = 2;
-/// Most names in a directory that is read for a lookup or kept.
+/// Maximum number of names in a directory that is read for a lookup, or kept.
 pub(super) const NAMES_MAX: usize = 1000;
-/// Number of directories that are first prefetched together with another. It doubles
-/// each time, up to `AHEAD_MAX`.
+/// Number of directories that the first prefetch reads. Each further prefetch reads twice
+/// as many as the previous one, up to `AHEAD_MAX`.
 pub(super) const AHEAD_MIN: usize = 4;
 const AHEAD_MAX: usize = 16;
 /// How long lookups do not read a directory as a whole after such a read failed.
 const PAUSE: Duration = Duration::from_secs(30);
-/// Most directories in the cache. `NAMES_ALL_MAX` limits the number of their names.
-/// Beyond either limit, the cache starts over.
+/// Maximum number of directories in the cache. `NAMES_ALL_MAX` limits the total number of
+/// names in these directories. Beyond either limit, the cache starts over.
 const DIRECTORIES_MAX: usize = 1024;
 const NAMES_ALL_MAX: usize = 128 << 10;
 
@@ -271,8 +271,8 @@ impl MetadataCache {
         }
     }
 
-    /// Invalidates the attributes of a file at all its names. With `is_own`, also
-    /// invalidates those of the directories of the names.
+    /// Invalidates the cached attributes of a file under each of its names. If `is_own`,
+    /// also invalidates the attributes of the directories that contain these names.
     pub fn touch(&self, names: &[(u64, OsString)], is_own: bool) {
         self.with(|state| {
             for (directory, name) in names {

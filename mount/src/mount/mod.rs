@@ -57,7 +57,8 @@ pub struct Options {
     pub is_read_only: bool,
     /// Let other users than the mounting user use the mount, as permissions allow.
     pub allows_others: bool,
-    /// Show the user that the mount works as at another host as the user who mounts.
+    /// Show files of the user that the mount works as on another host as files of the
+    /// mounting user.
     pub maps_user: bool,
     /// Refuse to read symbolic links that lead out of the mount.
     pub contains_links: bool,

@@ -16,8 +16,8 @@ use crate::tree::Tree;
 /// Receives messages for the user, one sentence at a time.
 pub type Note = Box<dyn Fn(&str) + Send + Sync>;
 
-/// Most attempts to read attributes. Another attempt is needed if the file is written
-/// back meanwhile.
+/// Maximum number of attempts to read attributes. Another attempt is needed if the file is
+/// written back meanwhile.
 const READS_MAX: usize = 4;
 
 pub(crate) struct Shared {
@@ -97,8 +97,9 @@ impl Shared {
         now
     }
 
-    /// Invalidates the cached attributes of a file before or after a change, and
-    /// with `is_directory` those of the directories that it is in.
+    /// Invalidates the cached attributes of a file before or after a change. If
+    /// `is_directory`, also invalidates the attributes of the directories that contain the
+    /// file.
     pub fn touch(&self, ino: u64, is_directory: bool) {
         if self.metadata.is_used() {
             self.metadata.touch(&self.tree.names(ino), is_directory);

@@ -19,8 +19,8 @@ use crate::source::{Entry, Listing, RenameFlags, Result};
 const READS_FIRST: usize = 2;
 const READS_MAX: usize = 32;
 
-/// Most names in a listing. A longer listing is refused, because it may never end. This
-/// many names take about 200 MB here.
+/// Maximum number of names in a listing. A longer listing is refused, because it may never
+/// end. This many names take about 200 MB here.
 const LISTING_NAMES_MAX: usize = 1_000_000;
 
 /// An open directory and its READDIRs in flight.

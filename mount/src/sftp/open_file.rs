@@ -16,11 +16,11 @@ use super::shared::Shared;
 use super::stat::Stat;
 use crate::source::{Attributes, Content, Error, Finish, Handle, Kind, Result, SetAttributes};
 
-/// An open file. After a lost connection it is reopened by its path, if that
-/// certainly leads to the same file. For this, it must not have been removed or
-/// replaced through this source, its current name must be known, and it must be a
-/// regular file. If nothing was written through this handle, its length and time
-/// must also be those of the first open.
+/// An open file. After a lost connection, the file is reopened by its path, if the path
+/// certainly leads to the same file. For this, the file must be a regular file, must not
+/// have been removed or replaced through this source, and its current name must be known.
+/// If nothing was written through this handle, the file's length and time must also be the
+/// same as at the first open.
 pub(super) struct SftpFile {
     shared: Arc<Shared>,
     /// Number of this file among the open files of `names`.

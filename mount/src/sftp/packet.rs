@@ -227,7 +227,7 @@ fn piece_bytes(limit: u64) -> usize {
     1 << within.clamp(PIECE_BYTES_MIN, PIECE_BYTES_MAX).ilog2()
 }
 
-/// Escapes a text of the server for a message: at most 200 characters, without
+/// Escapes text from the server for a message: at most 200 characters, without
 /// control characters that a terminal would obey.
 pub(super) fn escaped(text: &[u8]) -> String {
     const CHARACTERS_MAX: usize = 200;

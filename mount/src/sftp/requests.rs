@@ -303,7 +303,8 @@ impl RequestBatch {
 }
 
 fn read_names(fields: &mut Decoder<'_>) -> Result<Vec<Name>, Malformed> {
-    /// Fewest bytes of a name in a reply: two lengths and the flags of its attributes.
+    /// Minimum number of bytes of a name in a reply: two lengths and the flags of its
+    /// attributes.
     const NAME_BYTES_MIN: usize = 12;
     let count = fields.u32()? as usize;
     if count > fields.remaining() / NAME_BYTES_MIN {

@@ -112,7 +112,7 @@ fn command(address: &Address, options: &Options, is_interactive: bool) -> Comman
     command
 }
 
-/// The standard error of ssh: its own messages and those of the server.
+/// The standard error of ssh: messages of ssh itself and of the server.
 struct Messages {
     lines: Mutex<VecDeque<String>>,
     notice: Notice,

@@ -115,7 +115,7 @@ impl Stat {
     }
 
     /// Converts to the attributes of a source. `None` if the file type is missing, or
-    /// if the length is larger than that of any file.
+    /// if the length is larger than a file can be.
     pub fn attributes(&self) -> Option<Attributes> {
         let kind = self.kind()?;
         let size_bytes = self.size_bytes.unwrap_or(0);

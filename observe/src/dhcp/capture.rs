@@ -94,7 +94,7 @@ struct Interface {
     link: u16,
     ticks_per_second: u128,
     offset_seconds: i64,
-    /// Most bytes that are captured of each packet; 0 means all.
+    /// Maximum number of bytes of each packet that are captured; 0 means all.
     snap_bytes: usize,
 }
 

@@ -38,9 +38,9 @@ pub enum Checksum {
 /// A UDP datagram over IPv4, with its addresses.
 #[derive(Debug, Clone, Serialize)]
 pub struct Datagram {
-    /// Link-layer address of the source, if the capture has it. `destination_link` is
-    /// that of the destination.
+    /// Link-layer address of the source, if the capture has it.
     pub source_link: Option<String>,
+    /// Link-layer address of the destination, if the capture has it.
     pub destination_link: Option<String>,
     /// Virtual networks (VLANs) of the frame's tags, outermost first.
     pub vlans: Vec<u16>,

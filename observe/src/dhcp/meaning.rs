@@ -43,7 +43,7 @@ pub(super) fn meaning(message: &Message, phase: Option<Phase>) -> (String, &'sta
         (None, _) => "request".into(),
         (Some(kind), _) => kind.to_string(),
     };
-    // A type without its own words has those of TLS, the last type.
+    // A type without its own words gets the words of TLS, the last type.
     let [_, says, if_lost] = words(&key).or(words("18")).unwrap_or_default();
     let named = |address: Option<Ipv4Addr>, otherwise: &str| match address {
         Some(address) => address.to_string(),

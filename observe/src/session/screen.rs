@@ -10,7 +10,7 @@ use unicode_width::UnicodeWidthChar;
 use super::history::{AlternateScreen, History, Title};
 use super::row::Row;
 
-/// Most columns of a screen. The limit bounds the cost of one control sequence.
+/// Maximum number of columns of a screen. The limit bounds the cost of one control sequence.
 pub const COLUMNS_MAX: usize = 1000;
 pub const LINES_MAX: usize = 500;
 

@@ -105,7 +105,7 @@ pub(super) fn read(line: &[u8]) -> Says {
     says
 }
 
-/// Returns the last `NAME="value"` in a text of fields, and the text before it.
+/// Returns the last `NAME="value"` in a string of fields, and the string before it.
 fn last_field(fields: &str) -> Option<(&str, &str, &str)> {
     const BEHIND_COMMAND: [&str; 4] = ["LINES", "COLUMNS", "TTY", "TERM"];
     let inside = fields.trim_end().strip_suffix('"')?;

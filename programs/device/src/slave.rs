@@ -19,7 +19,7 @@ use crate::trouble::{of_connection, of_device, of_file, of_stranger, of_transfer
 
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Least time that a slave waits for a master to listen again for its next file.
+/// Minimum time limit within which a master must listen again for its next file.
 const NEXT_FILE: Duration = Duration::from_secs(10);
 
 pub fn run(options: &Options) -> Result<(), String> {

@@ -20,8 +20,8 @@ use notation::{Form, Notation};
 use sink::{Sink, StagingBuffer};
 use special::{BLOCK, CR, LF, Specials, special_mask};
 
-/// Most bytes that are written between two calls of `make_room`: a block of newlines,
-/// the number of the first line, and unused bytes after the last write.
+/// Maximum number of bytes that are written between two calls of `make_room`: a block of
+/// newlines, the number of the first line, and unused bytes after the last write.
 const MARGIN: usize = BLOCK * Lines::LONGEST + LineNumber::LONGEST + BLOCK;
 
 const _: () = assert!(MARGIN < size_of::<StagingBuffer>() / 2);
@@ -122,8 +122,8 @@ impl Decorator {
     }
 }
 
-/// Most special bytes in a block whose other bytes are copied in runs. With more, the
-/// table is faster.
+/// Maximum number of special bytes in a block whose other bytes are copied in runs. With
+/// more, the table is faster.
 const MOST_RUNS: u32 = 24;
 
 /// The state while one chunk is decorated. It is separate from the decorator so that

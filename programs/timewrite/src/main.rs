@@ -2,7 +2,7 @@
 //! sizes of the buffer.
 //!
 //! The name, the arguments and the columns are those of the program in the timewrite
-//! report. The measurement itself is that of the probe's `write` workload.
+//! report. The measurement itself is the probe's `write` workload.
 
 mod arguments;
 

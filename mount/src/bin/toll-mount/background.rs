@@ -2,7 +2,7 @@
 //!
 //! The command starts itself again instead of forking, because a new process begins
 //! with one thread and no locks. The standard output of the new process is a pipe, to
-//! which it writes [`READY`]. Until then, its messages and questions go to the
+//! which it writes [`READY`]. Before that, its messages and questions go to the
 //! terminal.
 #![expect(
     clippy::disallowed_methods,

@@ -214,7 +214,7 @@ fn by_lsof(bench: &Bench, pid: &str) -> BTreeSet<(String, u64, u64)> {
             "r" if kind == "CHR" || kind == "BLK" => {
                 let digits = value.trim_start_matches("0x");
                 let number = u64::from_str_radix(digits, 16).expect("a device's number");
-                // The number is encoded as by the kernel's new_encode_dev.
+                // The number has the encoding of the kernel's new_encode_dev.
                 let minor = (number & 0xff) | ((number >> 12) & 0xf_ff00);
                 found.insert((descriptor.clone(), (number >> 8) & 0xfff, minor));
             }

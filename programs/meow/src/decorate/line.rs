@@ -17,8 +17,8 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Most bytes that one call of `end` writes: the number and the end of a blank
-    /// line, and the number of the next line.
+    /// Maximum number of bytes that one call of `end` writes: the number and the end of a
+    /// blank line, and the number of the next line.
     pub const LONGEST: usize = 2 * LineNumber::LONGEST + 2;
 
     pub fn new(decoration: &Decoration) -> Self {

@@ -36,7 +36,7 @@ const WORK_MAX: Duration = Duration::from_millis(1500);
 /// Longest time for anything in a guest, under emulation on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Most losses that are described.
+/// Maximum number of losses that are described.
 const LOSSES_TOLD_MAX: usize = 20;
 
 /// A program setup that works on the disk.

@@ -4,7 +4,7 @@ use toll_core::format;
 use toll_document::{Column, Document, Paint, Row, heading, notes, paragraph, table};
 use toll_observe::devices::{Access, By, Ended, Held, Hold, Process, Report, totals};
 
-/// Most processes that are named among those that could not be inspected.
+/// Maximum number of processes that are named of those that could not be inspected.
 const UNSEEN_MAX: usize = 8;
 
 /// Returns the report for a terminal: which processes hold which devices.

@@ -343,7 +343,7 @@ fn controlling_terminal(directory: &Path) -> Option<Sighting> {
     if number == 0 {
         return None;
     }
-    // The number is encoded as by the kernel's new_encode_dev.
+    // The number has the encoding of the kernel's new_encode_dev.
     let (major, minor) = (
         (number >> 8) & 0xfff,
         (number & 0xff) | ((number >> 12) & 0xf_ff00),
