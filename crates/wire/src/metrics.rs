@@ -212,7 +212,7 @@ pub const METRICS: &[MetricDefinition] = &[
     metric("block_output_bytes", "bytes to storage", "bytes", Better::Lower)
         .for_workloads(ALL_BUT_BOOT)
         .roles(&[Cause, Counter, BetweenKernels])
-        .meaning("bytes to be written to storage; if the kernel does not count them, only `command` has this metric"),
+        .meaning("bytes to be written to storage; absent where `block_input_bytes` is absent"),
     metric("calls", "calls", "count", Better::Lower)
         .for_workloads(&[Copy, Write, Crossing, Transfer, Files, SystemCalls])
         .roles(&[Cause, Counter])
@@ -226,7 +226,7 @@ pub const METRICS: &[MetricDefinition] = &[
         .roles(&[Resource, Shown, Cause])
         .hyperfine("memory_peak_resident")
         .benchstat("peak-RSS-bytes", 1.0)
-        .meaning("largest resident set so far; for `memory`, during the accesses; for `reclaim`, the sum over all processes, with shared pages counted in each"),
+        .meaning("largest resident set so far; for `memory`, during the accesses; for `reclaim`, the sum over all processes, in which a shared page counts once per process"),
     metric("resident_bytes", "resident bytes", "bytes", Better::Lower)
         .for_workloads(&[Memory, Reclaim])
         .roles(&[Cause])
@@ -253,7 +253,7 @@ pub const METRICS: &[MetricDefinition] = &[
     metric("tick_duration_ns", "tick time", "ns", Better::Lower)
         .for_workloads(&[Write])
         .precision(Precision::Steps { ns: 10_000_000 })
-        .meaning("with `placement = \"rising\"`: the time by `times()`, as published; often 0"),
+        .meaning("with `placement = \"rising\"`: time by `times()`, as published; often 0"),
     metric("exit_status", "exit status", "count", Better::Neither)
         .for_workloads(&[Command])
         .meaning("exit status, or 128 + n if signal n ended the command"),
@@ -307,25 +307,25 @@ pub const METRICS: &[MetricDefinition] = &[
         .meaning("write requests of all programs that the disk of the receiver's file completed during the transfer; absent on tmpfs and btrfs"),
     metric("receiver_disk_write_bytes", "receiver disk write bytes", "bytes", Better::Lower)
         .for_workloads(&[Transfer])
-        .meaning("bytes of all programs' write requests that the disk of the receiver's file completed during the transfer; absent on tmpfs and btrfs"),
+        .meaning("bytes of the requests that `receiver_disk_writes` counts"),
     metric("sender_kernel_calls", "sender kernel calls", "count", Better::Lower)
         .for_workloads(&[Transfer])
         .meaning("with `channel = \"device\"`: the kernel's calls on the sender's socket"),
     metric("receiver_kernel_calls", "receiver kernel calls", "count", Better::Lower)
         .for_workloads(&[Transfer])
-        .meaning("with `channel = \"device\"`: the kernel's calls on the receiver's socket"),
+        .meaning("as `sender_kernel_calls`, for the receiver's socket"),
     metric("sender_pages", "sender pages", "count", Better::Lower)
         .for_workloads(&[Transfer])
-        .meaning("whether the page-table entry of the last mapped page was found: 1 if it was; 0 for an empty file, or if the lookup came after the page was unmapped, as in `published-mmap`; only with `channel = \"device\"` and a method that maps the file"),
+        .meaning("1 if the page-table entry of the last mapped page was found; 0 for an empty file, or if the lookup came after the page was unmapped (`published-mmap`); only with `channel = \"device\"` and a method that maps the file"),
     metric("receiver_pages", "receiver pages", "count", Better::Lower)
         .for_workloads(&[Transfer])
-        .meaning("whether the page-table entry of the last mapped page was found: 1 if it was; 0 for an empty file, or if the lookup came after the page was unmapped, as in `published-mmap`; only with `channel = \"device\"` and a method that maps the file"),
+        .meaning("as `sender_pages`, for the receiver's file"),
     metric("sender_page_state", "sender page state", "count", Better::Lower)
         .for_workloads(&[Transfer])
-        .meaning("state of the page that `sender_pages` counts: sum of the bits present (1), writable (2), user (4), accessed (32) and dirty (64) of its page-table entry"),
+        .meaning("state of the page that `sender_pages` counts: sum of the bits present (1), writable (2), user (4), accessed (32) and dirty (64) of the page-table entry"),
     metric("receiver_page_state", "receiver page state", "count", Better::Lower)
         .for_workloads(&[Transfer])
-        .meaning("state of the page that `receiver_pages` counts: sum of the bits present (1), writable (2), user (4), accessed (32) and dirty (64) of its page-table entry"),
+        .meaning("as `sender_page_state`, for `receiver_pages`"),
     metric("accesses", "accesses", "count", Better::Neither)
         .for_workloads(&[Memory, Chase, Reclaim])
         .meaning("single reads and writes"),
@@ -358,46 +358,46 @@ pub const METRICS: &[MetricDefinition] = &[
         .meaning("minor faults on hot pages"),
     metric("swapped_in_bytes", "swapped in bytes", "bytes", Better::Lower)
         .for_workloads(&[Memory, Reclaim])
-        .meaning("bytes that the whole system swapped in"),
+        .meaning("bytes swapped in, system-wide"),
     metric("swapped_out_bytes", "swapped out bytes", "bytes", Better::Lower)
         .for_workloads(&[Memory, Reclaim])
-        .meaning("bytes that the whole system swapped out"),
+        .meaning("bytes swapped out, system-wide"),
     metric("system_major_faults", "system major faults", "count", Better::Lower)
         .for_workloads(&[Memory, Reclaim])
-        .meaning("major page faults of the whole system"),
+        .meaning("major page faults, system-wide"),
     metric("refaults_anonymous", "refaults anonymous", "count", Better::Lower)
         .for_workloads(&[Memory, Reclaim])
-        .meaning("anonymous pages of the whole system that came back soon after they had been reclaimed"),
+        .meaning("anonymous pages, system-wide, that came back soon after they had been reclaimed"),
     metric("refaults_file", "refaults file", "count", Better::Lower)
         .for_workloads(&[Memory, Reclaim])
-        .meaning("pages of files, of the whole system, that came back soon after they had been reclaimed"),
+        .meaning("pages of files, system-wide, that came back soon after they had been reclaimed"),
     metric("pages_scanned", "pages scanned", "count", Better::Lower)
         .for_workloads(&[Memory, Reclaim])
-        .meaning("pages of the whole system that reclaim scanned, except for the limit of a control group"),
+        .meaning("pages, system-wide, that reclaim scanned, except for the limit of a control group"),
     metric("pages_reclaimed", "pages reclaimed", "count", Better::Lower)
         .for_workloads(&[Memory, Reclaim])
-        .meaning("pages of the whole system that reclaim took, except for the limit of a control group"),
+        .meaning("pages, system-wide, that reclaim took, except for the limit of a control group"),
     metric("pages_activated", "pages activated", "count", Better::Lower)
         .for_workloads(&[Memory, Reclaim])
-        .meaning("pages of the whole system that were moved to the active lists"),
+        .meaning("pages, system-wide, that were moved to the active lists"),
     metric("pages_deactivated", "pages deactivated", "count", Better::Lower)
         .for_workloads(&[Memory, Reclaim])
-        .meaning("pages of the whole system that were moved from the active lists"),
+        .meaning("pages, system-wide, that were moved from the active lists"),
     metric("reclaim_decision_reclaim", "reclaim decision reclaim", "count", Better::Lower)
         .for_workloads(&[Memory, Reclaim])
-        .meaning("pages of the whole system that reclaim decided to take; only with toll's kernel"),
+        .meaning("pages, system-wide, that reclaim decided to take; only with toll's kernel"),
     metric("reclaim_decision_reclaim_clean", "reclaim decision reclaim clean", "count", Better::Lower)
         .for_workloads(&[Memory, Reclaim])
-        .meaning("pages of the whole system that reclaim decided to take if clean; only with toll's kernel"),
+        .meaning("pages, system-wide, that reclaim decided to take if clean; only with toll's kernel"),
     metric("reclaim_decision_keep", "reclaim decision keep", "count", Better::Lower)
         .for_workloads(&[Memory, Reclaim])
-        .meaning("pages of the whole system that reclaim decided to keep; only with toll's kernel"),
+        .meaning("pages, system-wide, that reclaim decided to keep; only with toll's kernel"),
     metric("reclaim_decision_activate", "reclaim decision activate", "count", Better::Lower)
         .for_workloads(&[Memory, Reclaim])
-        .meaning("pages of the whole system that reclaim decided to activate; only with toll's kernel"),
+        .meaning("pages, system-wide, that reclaim decided to activate; only with toll's kernel"),
     metric("reclaim_activate_overruled", "reclaim activate overruled", "count", Better::Lower)
         .for_workloads(&[Memory, Reclaim])
-        .meaning("pages of the whole system that reclaim decided to activate but took nevertheless, because `vm.reclaim_second_chance` is 0; only with toll's kernel"),
+        .meaning("pages, system-wide, that reclaim decided to activate but took nevertheless, because `vm.reclaim_second_chance` is 0; only with toll's kernel"),
     metric("allocate_duration_ns", "allocate time", "ns", Better::Lower)
         .for_workloads(&[Primes])
         .meaning("time to allocate memory, by the clock of the place that counts; absent for `user-process`, `syscall-published`, `module-load` and `bpf`"),
@@ -406,10 +406,10 @@ pub const METRICS: &[MetricDefinition] = &[
         .meaning("time to draw the numbers, by the clock of the place that counts; absent for `user-process`, `syscall-published` and `module-load`"),
     metric("count_duration_ns", "count time", "ns", Better::Lower)
         .for_workloads(&[Primes])
-        .meaning("time to count and print, by the clock of the place that counts; absent for `user-process`, `syscall-published` and `module-load`"),
+        .meaning("time to count and print, by the clock of the place that counts; absent where `draw_duration_ns` is absent"),
     metric("way_duration_ns", "way time", "ns", Better::Lower)
         .for_workloads(&[Primes])
-        .meaning("time of the way to the place that counts and back, by `CLOCK_MONOTONIC_RAW`: the whole time without what that place measures"),
+        .meaning("time to the place that counts and back, by `CLOCK_MONOTONIC_RAW`: the whole time minus the time that this place measures"),
     metric("numbers", "numbers", "count", Better::Neither)
         .for_workloads(&[Primes]),
     metric("primes", "primes", "count", Better::Neither)
