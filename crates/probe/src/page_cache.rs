@@ -20,9 +20,9 @@ const TMPFS_MAGIC: i64 = 0x0102_1994;
 const RAMFS_MAGIC: i64 = 0x8584_58f6;
 const V9FS_MAGIC: i64 = 0x0102_1997;
 
-/// Attempts to reach a state. Some pages need more than one, and time in
-/// between: those in a CPU's private batch, those just written back, and those
-/// under an earlier process's read-ahead.
+/// Maximum number of attempts to reach a state. Some pages need more than one
+/// attempt, and time in between: pages in a CPU's private batch, pages just
+/// written back, and pages under an earlier process's read-ahead.
 const ATTEMPTS_MAX: u32 = 8;
 /// Pause after the first failed attempt; each later one is twice as long.
 const PAUSE: Duration = Duration::from_millis(2);

@@ -21,8 +21,8 @@ use crate::walsh::WalshAverages;
 /// intervals for all distances from the 'best'", Annals of Statistics 9 (1981), makes the same
 /// saving).
 ///
-/// The ends are levels. If the last level is one of them, the curve may still be rising there: the
-/// knee is at that level or beyond.
+/// The ends of the interval are levels. If the last level is an end, the curve may still be rising
+/// there: the knee is at that level or beyond.
 #[derive(Debug, Clone)]
 pub struct Knee {
     levels: Vec<f64>,

@@ -19,18 +19,18 @@ const ROUNDING: f64 = 1e-9;
 /// This is a permutation test of the ranks. The statistic is a distance between the levels' mean
 /// ranks, in terms of each level's own variance (Brunner, Dette and Munk, "Box-type approximations
 /// in nonparametric factorial designs", Journal of the American Statistical Association 92 (1997)).
-/// The statistic is compared with those for random assignments of values to levels. Because the
-/// statistic is studentised, the test keeps its level even if values of one level vary more than
-/// those of another (Neubert and Brunner, "A studentized permutation test for the non-parametric
+/// The statistic is compared with its values for random assignments of values to levels. Because
+/// the statistic is studentised, the test keeps its level even if one level's values vary more than
+/// another's (Neubert and Brunner, "A studentized permutation test for the non-parametric
 /// Behrens-Fisher problem", Computational Statistics and Data Analysis 51 (2007)). Because the test
 /// uses ranks, it also keeps its level if some values are outlying. The test finds a difference if
-/// values of one level tend to be larger than those of another.
+/// one level's values tend to be larger than another's.
 ///
 /// The standard errors of the values are not used. Weights by them would differ between levels if
 /// one level is measured worse than another; then 10 % of tests at 5 % err.
 ///
-/// The test is not exact if levels vary differently and one of them has few values: if 3 of 20
-/// values vary 3 times as widely as the others, 12 % to 14 % err.
+/// The test is not exact if levels vary differently and a level has few values: if 3 of 20 values
+/// vary 3 times as widely as the others, 12 % to 14 % of tests err.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Moderator {
     /// Probability of a distance this large if the levels make no difference. At least 0.0005.

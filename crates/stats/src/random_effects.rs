@@ -28,7 +28,7 @@ const ROBUST_FREEDOM: f64 = 0.8;
 ///
 /// **What the intervals cover.** The confidence interval covers the centre of the values that are
 /// not outlying, and the prediction interval covers the true value of a further value that is not
-/// outlying. Among ten or more values, those far from the others lose their weight (Tukey's
+/// outlying. Among ten or more values, values far from the others lose their weight (Tukey's
 /// biweight). Fewer values all count, since no outlying value can be recognised among them. The
 /// intervals are then wide enough to allow for one.
 ///

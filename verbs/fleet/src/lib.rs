@@ -27,7 +27,7 @@ pub enum FleetVerb {
     Submit(Box<submit::SubmitArguments>),
     /// Show the progress of each node, and why nodes wait or failed
     Status(status::StatusArguments),
-    /// Submit failed nodes again; they continue after their finished trials
+    /// Submit failed nodes again; each continues after its finished trials
     Retry(retry::RetryArguments),
     /// Write the runs of all nodes into tables
     Fetch(fetch::FetchArguments),

@@ -78,7 +78,7 @@ fn row(claim: &FleetClaim, platforms: &[Platform]) -> Row {
 }
 
 /// Describes a level: on how many of its machines the claim holds. For a claim on how machines
-/// differ, describes their centre.
+/// differ, describes the centre of its machines.
 fn level(level: &FactLevel, claim: &FleetClaim) -> String {
     match (&claim.difference, &level.mean) {
         (None, _) => format!("{} {} of {}", level.level, level.supported, level.machines),

@@ -41,8 +41,8 @@ pub struct GradeArguments {
     /// First measure each experiment here once, after listing the programs that this starts
     #[arg(long)]
     pub(super) measure: bool,
-    /// Let --measure start the programs of a submission; without this option they are
-    /// listed, and the file is not graded
+    /// Let --measure start the programs of a submission; without this option, the
+    /// programs are listed, and the file is not graded
     #[arg(long, requires = "measure", conflicts_with = "experiment")]
     pub(super) run_foreign_commands: bool,
     /// Start no new block after this time, for each measured experiment

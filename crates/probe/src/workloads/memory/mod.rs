@@ -97,8 +97,8 @@ impl<'a> Toucher<'a> {
         let (region, init) = initialisation.measure(|| self.initialise())?;
         let region = region?;
         // Done before the competitor takes all memory. Otherwise the competitor could use the
-        // memory freed here instead of taking memory from others. The flushed buffer is dropped
-        // before the accesses, so that it is not in their resident set.
+        // memory freed here instead of taking memory from others. The buffer that flushes the
+        // caches is dropped before the accesses, so that their resident set excludes it.
         drop(flush_caches()?);
         let competitor = self.compete(&region)?;
         if competitor.is_some() && self.request.reached_pages == ReachedPages::Used {

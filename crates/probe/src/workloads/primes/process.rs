@@ -90,7 +90,7 @@ fn parse(text: &str, n: u32) -> Option<Counted> {
     })
 }
 
-/// Runs the counting process; `arguments` are those after [`FLAG`].
+/// Runs the counting process; `arguments` are the arguments after [`FLAG`].
 pub fn main(arguments: &[OsString]) -> Result<(), Failure> {
     let words: Vec<&str> = arguments.iter().filter_map(|word| word.to_str()).collect();
     let (n, random, seed) = match words[..] {
