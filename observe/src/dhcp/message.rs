@@ -56,7 +56,7 @@ impl Message {
     }
 }
 
-/// Reads a message. If it can be read despite errors, they go to `problems`.
+/// Reads a message. If it can be read despite errors, the errors go to `problems`.
 pub(super) fn read(bytes: &[u8], problems: &mut Vec<String>) -> Result<Message, String> {
     let Some((fixed, behind)) = bytes.split_at_checked(236) else {
         let length = bytes.len();

@@ -62,8 +62,8 @@ impl History {
     }
 
     /// Adds the rows of a screen that will be cleared, or of the last screen. Untouched
-    /// rows between others become one blank line; those at the beginning and the end
-    /// are dropped.
+    /// rows between others become one blank line; untouched rows at the beginning and the
+    /// end are dropped.
     pub fn push_screen(&mut self, rows: &[Row]) {
         // A touched row that is blank counts only if something follows it.
         let last = rows.iter().rposition(|row| !row.is_blank());

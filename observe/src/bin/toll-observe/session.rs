@@ -31,10 +31,10 @@ pub(super) struct SessionArguments {
     /// format
     #[arg(long, value_name = "FILE")]
     timing: Option<PathBuf>,
-    /// Columns of the terminal [default: those in the recording, or else 80]
+    /// Columns of the terminal [default: as recorded, or else 80]
     #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=COLUMNS_MAX as u64))]
     columns: Option<usize>,
-    /// Lines of the terminal [default: those in the recording, or else 24]
+    /// Lines of the terminal [default: as recorded, or else 24]
     #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=LINES_MAX as u64))]
     lines: Option<usize>,
     /// Show titles of the window, each on a line in brackets

@@ -88,7 +88,7 @@ impl Capture {
         )
         .map_err(|error| wrong(error.into()))?;
         bind(&socket, index).map_err(wrong)?;
-        // Packets of Ethernet and the loopback have an Ethernet header; those of tunnels have
+        // Packets of Ethernet and the loopback have an Ethernet header; packets of tunnels have
         // none. An interface without an entry in /sys counts as Ethernet.
         let link = match link_kind(name) {
             None | Some(1 | 772) => LINK_ETHERNET,
