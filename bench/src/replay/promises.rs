@@ -176,7 +176,7 @@ fn experiment(first: u32, last: u32) -> String {
 }
 
 /// Returns the verdicts of a run whose truths are on borders: just not less, just not greater,
-/// and just still equal. With `has_far`, some truths are far beyond their border.
+/// and just still equal. If `has_far`, some truths are far beyond their border.
 fn run(toml: &str, seed: u64, noise: Noise, has_far: bool) -> Vec<Verdict> {
     let experiment = spec::parse(toml, "promises", "standard").expect("it is an experiment");
     let plan = Plan::new(&experiment, seed).expect("it has a plan");

@@ -8,8 +8,8 @@ pub struct TestStep {
     /// Whether the hypothesis is rejected at the family's error rate.
     pub rejected: bool,
     /// The level at which the hypothesis was tested: an interval of confidence 1 - `level` agrees
-    /// with `rejected`. Hypotheses after the first one that is kept get the level of that one,
-    /// because they are not tested.
+    /// with `rejected`. Hypotheses after the first kept hypothesis are not tested, and have
+    /// its level.
     pub level: f64,
 }
 

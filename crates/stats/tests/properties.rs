@@ -26,7 +26,7 @@ fn region() -> impl Strategy<Value = Region> {
     ]
 }
 
-/// Common levels, those of Holm's steps, and exactly those that 5 to 8 values can attain.
+/// Common levels, the levels of Holm's steps, and exactly the levels that 5 to 8 values can attain.
 fn level() -> impl Strategy<Value = f64> {
     prop_oneof![
         Just(0.05),

@@ -25,7 +25,7 @@ struct Look {
     blocks: usize,
     /// The interval of this look alone.
     own: Interval,
-    /// The interval that holds jointly with those of all looks.
+    /// The interval that holds jointly with the intervals of all looks.
     judged: Interval,
 }
 
@@ -124,7 +124,7 @@ const FAMILIES: [usize; 3] = [1, 10, PAIRS];
 const RUNS_WIDE: u64 = 1000;
 
 /// Returns the log-ratios, by pair and block, of one run in which no pair differs. The two
-/// treatments of a pair are neighbours, like those of a claim in the plan of a run.
+/// treatments of a pair are neighbours, like the two of a claim in the plan of a run.
 fn wide_run(world: World, seed: u64) -> Vec<Vec<f64>> {
     let mut disturbances = Disturbances::new(world, seed);
     let mut orders = Rng::new(seed).fork(1);

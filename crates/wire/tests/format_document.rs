@@ -25,7 +25,7 @@ fn rows(kind: &str) -> BTreeMap<&'static str, &'static str> {
         .collect()
 }
 
-/// What a level is told that fits no parameter.
+/// Returns the error for a level that a parameter does not take.
 fn refusal(kind: WorkloadKind, name: &str, text: &str) -> String {
     kind.check(name, text).unwrap_err()
 }
@@ -41,7 +41,7 @@ fn the_tables_of_parameters_agree_with_the_program() {
         let mut sorted = names.clone();
         sorted.sort_unstable();
         assert_eq!(rows.keys().copied().collect::<Vec<_>>(), sorted, "{word}");
-        // Words that another table or section lists are told by where they are.
+        // Rows whose words are listed in another table or section are not checked.
         for (name, row) in rows.iter().filter(|(_, row)| !row.contains("below")) {
             let is_elsewhere = row.contains("](#") || row.contains("as for `memory`");
             let refused = refusal(kind, name, "\u{1}");

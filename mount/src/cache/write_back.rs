@@ -104,8 +104,8 @@ pub(super) fn parent(path: &Path) -> &Path {
 }
 
 impl CachedFile {
-    /// Sends all changes to the source. With `is_sync`, also brings the file and its
-    /// name to the device. After an error, the copy still has all changes.
+    /// Sends all changes to the source. If `is_sync`, also brings the file and its name
+    /// to the device. After an error, the copy still has all changes.
     pub fn write_back(&self, turn: &mut PathTurn, is_sync: bool) -> Result<Outcome> {
         let _writing_back = self.write_back_lock.lock();
         let outcome = write_back(&mut Attempt { file: self, turn }, is_sync);
@@ -305,8 +305,8 @@ impl CachedFile {
         Ok(opened)
     }
 
-    /// Writes to an open file. `looks_at_name` is for a file that may have lost its
-    /// name: the result then says whether the file certainly has it.
+    /// Writes to an open file. If `looks_at_name`, the file may have lost its name, and
+    /// the result says whether the file certainly still has it.
     fn write_through(
         &self,
         handle: &dyn Handle,
@@ -347,7 +347,7 @@ impl CachedFile {
 
     /// Returns the ranges in which the source's file differs, or will differ once it is
     /// longer. Old content past `valid_bytes` is overwritten and not truncated first,
-    /// so that nothing else is lost before all new content has arrived. With `is_all`,
+    /// so that nothing else is lost before all new content has arrived. If `is_all`,
     /// somebody else may have changed any part.
     fn differing(&self, changes: &Changes, is_all: bool) -> Ranges {
         let state = self.state.lock();

@@ -277,8 +277,8 @@ pub(crate) trait WriteBack {
 
     fn with<T>(&self, call: impl FnOnce(&mut WriteBackState) -> T) -> T;
 
-    /// Sends changes. With `is_sync`, also brings them to the device, if that takes no
-    /// further round trip.
+    /// Sends changes. If `is_sync`, also brings the changes to the device, provided that
+    /// this takes no further round trip.
     fn send(&mut self, changes: &Changes, is_sync: bool) -> Result<Reached, Self::Error>;
 
     /// Brings the source's content of the file to the source's device, no matter who
@@ -286,8 +286,8 @@ pub(crate) trait WriteBack {
     fn sync(&mut self) -> Result<(), Self::Error>;
 }
 
-/// Sends all changes of a file. With `is_sync`, also brings everything that the source
-/// has of the file to its device. A file in the retry queue is always synchronised,
+/// Sends all changes of a file. If `is_sync`, also brings everything that the source
+/// has of the file to the source's device. A file in the retry queue is always synchronised,
 /// because its kept copy is removed afterwards. Only one write-back of a file runs at a
 /// time. After an error, all changes that may not have arrived are dirty again.
 pub(crate) fn write_back<F: WriteBack>(file: &mut F, is_sync: bool) -> Result<Outcome, F::Error> {

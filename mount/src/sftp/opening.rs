@@ -43,9 +43,9 @@ fn access(flags: OpenFlags) -> u32 {
 }
 
 /// Opens a path and looks at it in the same round trip. If the path is to be created,
-/// also looks at its directory. With `reads`, also reads the beginning through the
+/// also looks at its directory. If `reads`, also reads the beginning through the
 /// handle that the server will probably assign. If the server assigns another handle,
-/// those bytes are from another file.
+/// the bytes are from another file.
 fn open_and_look(
     shared: &Shared,
     path: &Path,

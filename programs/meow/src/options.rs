@@ -74,7 +74,7 @@ pub struct Options {
     pub files: Vec<OsString>,
 }
 
-/// Parses the arguments, which begin with the program's name. With `is_posix` the first
+/// Parses the arguments, which begin with the program's name. If `is_posix`, the first
 /// operand ends the options, as the environment variable `POSIXLY_CORRECT` requests.
 pub fn parse(
     arguments: impl IntoIterator<Item = OsString>,

@@ -1,4 +1,4 @@
-//! Compares counters with those of `perf stat` for the same work on memory.
+//! Compares counters with the counters of `perf stat` for the same work on memory.
 
 use std::process::{Command, Stdio};
 

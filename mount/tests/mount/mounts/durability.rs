@@ -1,4 +1,4 @@
-//! Data that `fsync` acknowledged is on the source's device, whoever wrote it and when. A
+//! Data that `fsync` acknowledged is on the source's device, no matter who wrote it, and when. A
 //! model of a device that loses everything that was not synchronised decides.
 
 use std::collections::HashMap;

@@ -38,8 +38,8 @@ const KINDS: [(&str, Act); 4] = [
     ("file", |path| _ = File::create_new(path)),
 ];
 
-/// Swaps a name with that of a file of root's whenever the name exists, and swaps back a
-/// little later.
+/// Swaps a file with a file of root's whenever the former exists, and swaps back a little
+/// later.
 fn swap(mounted: &Mounted, is_over: &AtomicBool) {
     let (name, roots) = (mounted.behind("d/n"), mounted.behind("d/roots"));
     let swap = || rustix::fs::renameat_with(CWD, &name, CWD, &roots, RenameFlags::EXCHANGE);

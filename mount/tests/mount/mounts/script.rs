@@ -106,7 +106,7 @@ const WEIGHTS: [(Operation, usize); 16] = [
 pub struct Script {
     pub random: Random,
     pub directories: Vec<OwnedFd>,
-    /// Distinguishes the names of this script from those of other scripts.
+    /// Distinguishes the names of this script from names of other scripts.
     number: u64,
     pub open: Vec<File>,
     /// Whether this file system, and the one that it is compared with, can allocate

@@ -41,7 +41,7 @@ fn options() -> Options {
     }
 }
 
-/// Makes the process that of a user other than root, after it has mounted.
+/// Switches the process to a user other than root, after it has mounted.
 fn become_user(directory: &Path) {
     std::os::unix::fs::chown(directory, Some(USER), Some(USER)).unwrap();
     // SAFETY: the list has one element; glibc changes all threads.

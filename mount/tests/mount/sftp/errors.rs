@@ -221,7 +221,7 @@ fn a_server_without_rights_refuses_and_says_so() {
         ] {
             assert_errno(refused, errno);
         }
-        // New files belong to the server's user, whoever asked for them.
+        // New files belong to the server's user, no matter who made them.
         let owner = Some(Owner { uid: 0, gid: 0 });
         let flags = OpenFlags {
             create: Some(Creation { mode: 0o640, owner }),

@@ -24,8 +24,8 @@ fn can_record(programs: &[&str]) -> bool {
 /// and when the shell begins to read.
 const THEN: char = '…';
 
-/// Records a shell into `typescript`. Each step has a text to wait for, which must come
-/// after that of the previous step, and the text to type then.
+/// Records a shell into `typescript`. Each step has a string to wait for, which must come
+/// after the string of the previous step, and the text to type then.
 fn record(bench: &Bench, options: &[&str], steps: &[(&str, &str)]) {
     let shell = "stty rows 24 cols 80; exec env PS1='$ ' bash --norc --noprofile -i";
     let mut command = Command::new("script");
@@ -54,7 +54,7 @@ fn record(bench: &Bench, options: &[&str], steps: &[(&str, &str)]) {
     assert!(status.success(), "{status}");
 }
 
-/// Returns where a text ends in the recording, searching from a position.
+/// Returns where a string ends in the recording, searching from a position.
 #[track_caller]
 fn wait_for(bench: &Bench, text: &str, behind: usize) -> usize {
     let deadline = Instant::now() + PATIENCE;

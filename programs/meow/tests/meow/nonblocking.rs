@@ -1,4 +1,4 @@
-//! Streams in nonblocking mode, as those of a terminal or of another program may be. GNU
+//! Streams in nonblocking mode, such as streams of a terminal or of another program. GNU
 //! `cat` gives up on them; here every byte must arrive.
 
 use std::io::{Read, Write};

@@ -252,7 +252,7 @@ fn what_is_wrong_with_tables_is_told_with_the_file() {
     );
     std::fs::remove_file(bench.path(&file)).unwrap();
     has(&bench.fails(1, "fleet report tables"), &[&file]);
-    // An interrupted export lacks the file that is written last, that of `runs`.
+    // An interrupted export lacks the file of `runs`, which is written last.
     let name = file.rsplit('/').next().unwrap();
     bench.shell(&format!("rm tables/runs/*/*/{name}"));
     let report = bench.json("fleet report tables --json");

@@ -1,4 +1,5 @@
-//! Which content the disk may have after a cut, given the requested and the acknowledged calls.
+//! Which content the disk may have after a cut. This follows from the requested and the
+//! acknowledged calls.
 //!
 //! Every requested call may have happened, in order and up to any point; every call that was
 //! acknowledged as durable must have happened.
