@@ -376,7 +376,7 @@ fn cannot_write(path: &Path, error: &io::Error) -> anyhow::Error {
             anyhow!("cannot write {path}: it is not a directory; choose another path")
         }
         io::ErrorKind::StorageFull => {
-            anyhow!("cannot write {path}: the disk is full; make room on it")
+            anyhow!("cannot write {path}: the disk is full; free some space")
         }
         _ => anyhow!("cannot write {path}: {error}; choose another file"),
     }

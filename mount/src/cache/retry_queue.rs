@@ -60,7 +60,7 @@ impl RetryQueue {
         };
         let shown = file.shared.full_name(file.ino);
         let state = if file.state.lock().is_torn {
-            "; until then, the file at the source may have only part of it"
+            "; before that, the file at the source may have only part of it"
         } else {
             ""
         };

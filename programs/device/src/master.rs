@@ -135,7 +135,7 @@ fn hear_answer(sender: &Connection, source: &Source, files_left: u32) -> Result<
              give both programs the same number of files"
         )),
         Ok(Some(Message::Answer(Answer::NoFile))) => Err(format!(
-            "cannot send {path}: the slave cannot take it; see its message"
+            "cannot send {path}: the slave cannot take it; see the slave's message"
         )),
         Ok(_) => Err(of_stranger(&format!("send {path}"), "slave")),
         Err(error) => Err(of_transfer("send", &source.path, "slave", &error)),
@@ -151,7 +151,7 @@ fn hear_receipt(sender: &Connection, source: &Source) -> Result<(), String> {
              whether another program writes the file"
         )),
         Ok(Some(Message::Receipt(Receipt::Lost))) => Err(format!(
-            "cannot send {path}: the slave could not complete its file; see its message"
+            "cannot send {path}: the slave could not complete its file; see the slave's message"
         )),
         Ok(_) => Err(of_stranger(&format!("send {path}"), "slave")),
         Err(error) => Err(of_transfer("send", &source.path, "slave", &error)),

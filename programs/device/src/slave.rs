@@ -163,7 +163,7 @@ fn accept(
     }
     if insists && offer.xxh3.is_none() {
         let complaint = format!(
-            "cannot verify {}: the master sends no hash; give --verify to it, too",
+            "cannot verify {}: the master sends no hash; give --verify to the master, too",
             path.display()
         );
         return refuse(Answer::NoFile, complaint);
@@ -185,8 +185,8 @@ fn keep(output: Output, offer: &Offer, path: &Path) -> Result<(), (Receipt, Stri
             .map_err(|error| (Receipt::Lost, of_file("read", path, &error)))?;
         if content.xxh3 != Some(expected) || content.bytes != offer.size_bytes {
             let complaint = format!(
-                "cannot trust {}: its hash differs from that of the master's file; check \
-                 whether another program writes that file",
+                "cannot trust {}: its hash differs from the hash of the master's file; \
+                 check whether another program writes either file",
                 path.display()
             );
             return Err((Receipt::Differs, complaint));

@@ -68,7 +68,9 @@ pub fn of_transfer(action: &str, path: &Path, partner: &str, error: &CallError) 
 }
 
 fn ended(what: &str, partner: &str) -> String {
-    format!("{what}: the {partner} ended the connection before it was complete; see its message")
+    format!(
+        "{what}: the {partner} ended the connection before the end; see the {partner}'s message"
+    )
 }
 
 /// Returns the message for a peer that does not speak the protocol.

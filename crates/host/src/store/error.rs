@@ -71,7 +71,7 @@ pub enum StoreError {
     #[error("cannot find run {0}; see `toll list` for all runs")]
     NoSuchRun(String),
     /// The identities of several runs begin with this text.
-    #[error("cannot tell which run {0} is: several begin with it; give more digits")]
+    #[error("cannot tell which run {0} is: several runs begin with these digits; give more digits")]
     Ambiguous(String),
     /// The run to import already exists, under this number.
     #[error("cannot import the run: it already exists, as run {0}")]

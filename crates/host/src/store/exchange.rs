@@ -90,8 +90,8 @@ impl RunDocument {
                 .version
                 .map_or("missing".into(), |version| version.to_string());
             return Err(wrong(format!(
-                "its version is {version}, and this toll reads {DOCUMENT_VERSION}; export it again \
-                 with this toll, or import it with the one that wrote it"
+                "its version is {version}, and this toll reads {DOCUMENT_VERSION}; export the \
+                 run again with this toll, or import it with the toll that wrote the document"
             )));
         }
         let document: Self =

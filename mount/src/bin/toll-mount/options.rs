@@ -154,8 +154,8 @@ impl MountArguments {
         {
             // A mount inside its own source would wait for itself.
             bail!(Failure::Usage(format!(
-                "cannot mount {} on {}: the mount point is inside the source; choose one outside \
-                 it",
+                "cannot mount {} on {}: the mount point is inside the source; choose a mount point \
+                 outside it",
                 source.display(),
                 mountpoint.display()
             )));

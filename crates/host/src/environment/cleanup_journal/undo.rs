@@ -279,9 +279,9 @@ fn remove_tree(directory: &Path) -> Result<(), String> {
     let mut mounts = mounts().into_iter();
     if let Some(mount) = mounts.find(|mount| mount.point.starts_with(&real)) {
         return Err(format!(
-            "cannot remove {}: {} is mounted in it; unmount that first",
+            "cannot remove {}: {point} is mounted in it; unmount {point} first",
             directory.display(),
-            mount.point.display()
+            point = mount.point.display()
         ));
     }
     match fs::remove_dir_all(directory) {

@@ -197,7 +197,7 @@ pub fn remove(name: &KernelName) -> Result<(), String> {
         let base = load(&other)?.and_then(|definition| definition.base);
         if base.as_ref() == Some(name) {
             return Err(cannot(&format!(
-                "{other} is based on it; remove that first"
+                "{other} is based on it; remove {other} first"
             )));
         }
     }

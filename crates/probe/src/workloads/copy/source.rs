@@ -56,7 +56,7 @@ impl OpenSource {
         let shown = path.display();
         if !metadata.is_file() {
             return Err(failure::failed(format!(
-                "cannot copy {shown}: it is not a regular file; choose one"
+                "cannot copy {shown}: it is not a regular file; choose a regular file"
             )));
         }
         if metadata.len() < size_bytes {
