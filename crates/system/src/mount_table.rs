@@ -73,7 +73,7 @@ fn holding(mounts: Vec<MountEntry>, path: &Path) -> Option<MountEntry> {
     let holders = mounts
         .into_iter()
         .filter(|mount| path.starts_with(&mount.point));
-    // Of two mounts on one point, the later hides the earlier.
+    // The later of two mounts on one point hides the earlier one.
     holders.max_by_key(|mount| mount.point.as_os_str().len())
 }
 

@@ -35,7 +35,7 @@ pub(super) struct Mounted {
     mount_point: Option<PathBuf>,
     /// The server of a user-level file system, if we started it.
     server: Option<Child>,
-    /// Where the files are stored, if this file system shows those of another one.
+    /// Where the files are stored, if this file system shows the files of another one.
     pub below: Option<PathBuf>,
     /// Why files stay in memory when they are dropped from the page cache; `None` if they do
     /// not.

@@ -228,7 +228,7 @@ mod tests {
         let refused = (PairSide::Partner, failed(FailureKind::Failed, "refused"));
         let expected = failed(FailureKind::Failed, "partner: refused");
         assert_eq!(joined(vec![late.clone(), refused.clone()]), expected);
-        // Of two failures of a kind, the first.
+        // The first of two failures of one kind counts.
         let lost = (PairSide::Main, failed(FailureKind::Failed, "lost"));
         assert_eq!(joined(vec![refused, lost]), expected);
         let completed = (PairSide::Partner, Outcome::Completed(Box::default()));
