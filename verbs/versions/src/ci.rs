@@ -26,11 +26,11 @@ Examples:
   toll ci --build make '{tree}/prog a' '{tree}/prog b' --export-markdown to.md
 
 Both commits are checked out and built outside the repository; its own work tree
-is not touched. Each block runs every command in base, in head, and in base again,
-in random order. The difference between the two runs of base is noise. The exit
-status is 3 only if the whole interval of a difference is beyond both the limit of
---fail-on (default: regression=3%) and this noise. All commands share one error
-budget of 5 %.
+is not touched. Each block runs every command in base, in head, and in base
+again, in random order. The difference between the two runs of base is noise.
+The exit status is 3 only if the whole interval of a difference is beyond both
+the limit of --fail-on (default: regression=3%) and this noise. All commands
+share one error budget of 5 %.
 
 An experiment file may have a factor named tree with the level \".\", which stands
 for the directory of the commit. toll run accepts the same file.";
