@@ -10,10 +10,10 @@
 #include <linux/ioctl.h>
 #include <linux/types.h>
 
-/* Most numbers of one request: 64 MiB, at most seconds of counting. */
+/* Maximum number of numbers of one request: 64 MiB, at most seconds of counting. */
 #define TOLL_PRIMES_N_MAX (1u << 24)
 
-/* Most bytes of one copy. */
+/* Maximum size of one copy, in bytes. */
 #define TOLL_COPY_LENGTH_MAX (1u << 20)
 
 /* flags: print the count to the kernel log within the timed counting */

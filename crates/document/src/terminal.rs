@@ -18,12 +18,12 @@ impl Document {
 
 /// Indent of a long line's further lines, in columns.
 const HANG: usize = 2;
-/// Least width of text, in columns: narrower text is unreadable, so lines may exceed the
+/// Minimum width of text, in columns: narrower text is unreadable, so lines may exceed the
 /// terminal's width instead.
 const MIN_TEXT_COLUMNS: usize = 16;
 /// Columns between the columns of a table.
 const GAP: usize = 2;
-/// Least width of the first column; with less room, each row becomes a block.
+/// Minimum width of the first column; with less room, each row becomes a block.
 const FIRST_COLUMN_MIN: usize = 14;
 
 impl Style {

@@ -6,7 +6,7 @@ use toll_host::environment::other_work::OtherWork;
 use toll_host::trial::COMPARISON;
 use toll_system::output;
 
-/// Most programs that the warning names.
+/// Maximum number of programs that the warning names.
 const PROGRAMS: usize = 3;
 /// Warns if other programs disturb measurements here, and shows the remaining precision.
 pub fn warn() {

@@ -7,7 +7,7 @@ use toll_core::claim::between::Side;
 use toll_core::claim::work::{Difference, different_work, differing};
 use toll_host::store::{RunRecord, RunStatus, Store};
 
-/// Most runs that are read to estimate the shift between sessions.
+/// Maximum number of runs that are read to estimate the shift between sessions.
 const SESSIONS_MAX: usize = 10;
 
 /// Reads the newest other runs of the sides' experiments, which may be further sessions of
@@ -79,7 +79,7 @@ fn differences(sides: &[Side], facts: fn(&Run) -> BTreeMap<String, String>) -> V
     differences
 }
 
-/// Most values that are shown of a fact in which the runs of a side differ.
+/// Maximum number of values that are shown of a fact in which the runs of a side differ.
 const VALUES_SHOWN: usize = 2;
 
 /// Returns the facts of all runs of a side; if the runs differ in a fact, its first values.

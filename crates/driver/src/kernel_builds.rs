@@ -13,7 +13,7 @@ use toll_system::output;
 
 use crate::progress::is_live;
 
-/// Least time between plain lines of progress if there is no terminal.
+/// Minimum time between plain lines of progress if there is no terminal.
 const PLAIN_LINE_EVERY: Duration = Duration::from_secs(60);
 
 /// Builds some kernels with `jobs` threads, or one for each CPU, and passes a line about each to

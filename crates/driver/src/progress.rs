@@ -23,7 +23,7 @@ pub enum Purpose {
     Aside,
 }
 
-/// Least time between plain lines if there is no terminal.
+/// Minimum time between plain lines if there is no terminal.
 const PLAIN_LINE_EVERY: Duration = Duration::from_secs(10);
 
 /// Whether standard error is a terminal on which a line can be redrawn.
@@ -55,7 +55,7 @@ pub struct Progress {
 /// Resolution of a bar, and its width in columns.
 const BAR_PARTS: u64 = 1000;
 const BAR_COLUMNS: usize = 12;
-/// Least width of a terminal, in columns, that has room for a bar.
+/// Minimum width of a terminal, in columns, that has room for a bar.
 const COLUMNS_WITH_BAR: usize = 60;
 
 impl Progress {

@@ -10,7 +10,7 @@ use crate::claim::model::{
 use crate::claim::{CPU_TIME, WALL_TIME, metric_words};
 use crate::format;
 
-/// Most functions shown for each difference.
+/// Maximum number of functions shown for each difference.
 const FUNCTIONS_SHOWN: usize = 10;
 
 /// Lists the differences, largest first. The footnotes count the comparisons without a difference

@@ -6,7 +6,7 @@ use crate::explain::parts::keep_until_explained;
 use crate::format;
 use crate::words::plural;
 
-/// Most rows that the sentence names.
+/// Maximum number of rows that the sentence names.
 const NAMED_MAX: usize = 3;
 
 /// An explanation in one sentence.

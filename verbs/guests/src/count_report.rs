@@ -6,10 +6,10 @@ use toll_core::count::{
 use toll_core::format;
 use toll_document::{Column, Document, Paint, Row, paragraph, table};
 
-/// Most system calls that a line names.
+/// Maximum number of system calls that a line names.
 const CALLS_SHOWN: usize = 12;
 
-/// Most functions that are named as varying between runs.
+/// Maximum number of functions that are named as varying between runs.
 const VARYING_SHOWN: usize = 3;
 
 /// Formats the result as a sentence, a table, at most `functions` functions, and remarks.

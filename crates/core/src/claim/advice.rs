@@ -312,5 +312,5 @@ fn gain(advised: f64, others: impl Iterator<Item = f64>) -> Option<f64> {
     gain.is_finite().then_some(gain)
 }
 
-/// Most numbers that are shown as evidence for decided advice.
+/// Maximum number of figures shown as evidence for decided advice.
 const EVIDENCE_MAX: usize = 4;

@@ -11,7 +11,8 @@ use super::model::{
 use super::summary::without_extremes;
 use crate::spec::{Factor, FigureKind, FigureSpec, GroupSpec, LineSpec, Selector};
 
-/// Most groups of a distribution that is drawn by default; readers cannot distinguish more.
+/// Maximum number of groups of a distribution that is drawn by default; readers cannot distinguish
+/// more.
 const GROUPS_MAX: usize = 40;
 
 struct Figures<'a> {

@@ -10,7 +10,7 @@ use crate::plan::Treatment;
 use crate::spec::Selector;
 use crate::spec::trees::TREE;
 
-/// Most metrics that a table shows side by side.
+/// Maximum number of metrics that a table shows side by side.
 const METRICS_IN_TABLE: usize = 3;
 
 /// Returns whether the comparisons form a list of differences instead of a table of treatments.

@@ -45,9 +45,10 @@ impl Question {
 /// here, and not on measured values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DecidingBlocks {
-    /// Fewest blocks that can decide any claim, with claims tested one after another in a
-    /// fixed sequence.
+    /// Minimum number of blocks that can decide any claim, with claims tested one after another in
+    /// a fixed sequence.
     pub in_sequence: usize,
-    /// Fewest blocks that can decide any claim, whatever the results of the other claims.
+    /// Minimum number of blocks that can decide any claim, whatever the results of the other
+    /// claims.
     pub together: usize,
 }

@@ -39,11 +39,11 @@ const FURTHER: usize = 12;
 pub struct Size {
     /// Number of comparisons of identical work if none of them is wrong.
     identical: usize,
-    /// Most comparisons of identical work.
+    /// Maximum number of comparisons of identical work.
     identical_max: usize,
-    /// Fewest errors in `identical_max` comparisons that show a rate above 5 %, by the exact
-    /// interval. They show it wherever the self-test ends, since comparisons not made count as
-    /// right. So the chance of accusing a sound machine is at most 2.5 %.
+    /// Minimum number of errors in `identical_max` comparisons that show a rate above 5 %, by the
+    /// exact interval. They show it wherever the self-test ends, since comparisons not made count
+    /// as right. So the chance of accusing a sound machine is at most 2.5 %.
     errors_over: usize,
     /// Number of comparisons for each delay.
     each_delay: usize,

@@ -14,7 +14,7 @@ use super::work::different_work;
 use super::{CONFIDENCE, Run};
 use crate::run::RunStatus;
 
-/// Fewest runs from which the variation between sessions is estimated.
+/// Minimum number of runs from which the variation between sessions is estimated.
 pub const SESSIONS_MIN: usize = 3;
 
 /// One side of a comparison: a run, or several sessions of the same work on the same

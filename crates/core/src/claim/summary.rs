@@ -111,7 +111,8 @@ pub(super) fn take_common_notes(summaries: &mut [TreatmentSummary]) -> Vec<Strin
     common
 }
 
-/// Most distinct notes kept for one treatment. Notes with varying numbers would otherwise pile up.
+/// Maximum number of distinct notes kept for one treatment. Notes with varying numbers would
+/// otherwise pile up.
 const NOTES_MAX: usize = 8;
 
 fn treatment_estimate(values: Vec<f64>) -> TreatmentEstimate {

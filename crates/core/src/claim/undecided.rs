@@ -31,7 +31,7 @@ pub(super) struct State<'a> {
     pub p: f64,
     /// The smallest p-value that this number of blocks can attain.
     pub least_p: f64,
-    /// Fewest blocks that reach the level.
+    /// Minimum number of blocks that reach the level.
     pub fewest: usize,
     /// Half-width at which sampling stops.
     pub target: f64,

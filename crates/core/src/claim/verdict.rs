@@ -467,7 +467,8 @@ fn tails(claim: &Claim, experiment: &Experiment) -> usize {
     region(claim).sides() * spec.map_or(1, |spec| derived::joint_intervals(spec, experiment))
 }
 
-/// Fewest blocks that decide the first of `claims` claims whose intervals have `tails` ends.
+/// Minimum number of blocks that decide the first of `claims` claims whose intervals have `tails`
+/// ends.
 fn blocks_for(claims: usize, tails: usize, experiment: &Experiment) -> usize {
     let level = ALPHA / claims as f64 / tails as f64;
     values_needed(1.0 - 2.0 * level, experiment.run.looks())

@@ -7,7 +7,7 @@ use super::{ENTRY_BYTES, Symbols, records, word};
 /// The name for all instructions outside of the kernel.
 pub const PROGRAMS: &str = "programs";
 
-/// Most instructions that the two clock reads add to a region, besides the timed work.
+/// Maximum number of instructions that the two clock reads add to a region, besides the timed work.
 const CLOCK_INSTRUCTIONS: f64 = 5_000.0;
 
 /// Largest share of the path length that entering and leaving idle time adds to a region. The path

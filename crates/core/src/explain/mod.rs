@@ -27,13 +27,14 @@ use place::{Places, entered_by, places};
 
 const KINDS: [RowKind; 3] = [RowKind::Function, RowKind::Group, RowKind::Rest];
 
-/// Most rows of a stage, and smallest share of all time that a row has, so that few tests share the
-/// error budget. Rows are chosen by the sum of both treatments' times, which says nothing about the
-/// difference between them.
+/// Maximum number of rows of a stage, and smallest share of all time that a row has, so that few
+/// tests share the error budget. Rows are chosen by the sum of both treatments' times, which says
+/// nothing about the difference between them.
 const ROWS_MAX: usize = 20;
 const SHARE_MIN: f64 = 0.005;
 
-/// Fewest blocks in which the largest row of a full stage can be distinguished from noise.
+/// Minimum number of blocks in which the largest row of a full stage can be distinguished from
+/// noise.
 pub fn blocks_needed() -> usize {
     let level = ALPHA / KINDS.len() as f64 / ROWS_MAX as f64;
     values_needed(1.0 - level, Looks::once(1))

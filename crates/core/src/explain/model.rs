@@ -21,7 +21,7 @@ pub struct Explanation {
     pub ratio: f64,
     /// Number of blocks of profiled trials.
     pub blocks: usize,
-    /// Fewest blocks in which a row can be distinguished from noise.
+    /// Minimum number of blocks in which a row can be distinguished from noise.
     pub blocks_needed: usize,
     /// Difference per iteration in the profiled trials, in nanoseconds.
     pub difference_ns: Estimate,

@@ -20,7 +20,7 @@ use crate::claim::{ALPHA, CONFIDENCE};
 use crate::format;
 use crate::spec::{KERNEL, Platform};
 
-/// Fewest machines of a level in a comparison; with fewer, the interval does not hold.
+/// Minimum number of machines of a level in a comparison; with fewer, the interval does not hold.
 const COMPARED_MIN: usize = 3;
 
 /// Comparison of two levels, on a logarithmic scale.

@@ -13,7 +13,7 @@ use toll_stats::{Moderator, TestStep, holm};
 use super::model::FactRole;
 use crate::claim::ALPHA;
 
-/// Fewest machines of a level, and fewest levels of a fact, for a test.
+/// Minimum number of machines of a level, and of levels of a fact, for a test.
 pub(super) const LEVEL_MACHINES_MIN: usize = 2;
 const LEVELS_MIN: usize = 2;
 /// Cramér's V from which two facts count as splitting the machines alike. If both facts have two

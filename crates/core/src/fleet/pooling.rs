@@ -6,7 +6,7 @@ use super::model::PoolingScale;
 use crate::claim::CONFIDENCE;
 use crate::claim::model::Estimate;
 
-/// Fewest machines of a pooled value.
+/// Minimum number of machines of a pooled value.
 const MACHINES_MIN: usize = 3;
 
 /// Values with their standard errors, and the machines that have them.

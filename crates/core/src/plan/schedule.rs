@@ -8,8 +8,8 @@ use crate::spec::constraints::Constraints;
 use crate::spec::guest::GuestParameters;
 use crate::spec::{Experiment, Selector, WorkloadKind};
 
-/// Most treatments of one experiment. A block runs all of them, so more would make even a single
-/// block endless.
+/// Maximum number of treatments of one experiment. A block runs all of them, so more would make
+/// even a single block endless.
 pub const TREATMENTS_MAX: usize = 10_000;
 
 /// The treatments of an experiment and the order of every block.

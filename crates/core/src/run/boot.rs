@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Most of a kernel's log that is stored for one boot, in bytes. The last part is kept,
+/// Maximum size of one boot's stored log, in bytes. The last part is kept,
 /// since a crash is reported there.
 pub const LOG_BYTES_MAX: usize = 64 << 10;
 

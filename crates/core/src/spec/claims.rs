@@ -220,7 +220,7 @@ impl Claim {
             ),
             (
                 fact != KERNEL && self.direction.is_some(),
-                "direction is only for differ_by = \"kernel\": other facts have no order",
+                "`direction` needs differ_by = \"kernel\", since other facts have no order; leave it out",
             ),
         ];
         match problems.iter().find(|(is_wrong, _)| *is_wrong) {

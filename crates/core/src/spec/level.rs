@@ -7,7 +7,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use toll_wire::quantity::{format_size, has_size_unit, parse_share, parse_size};
 
-/// Most levels that one factor may have. A range that yields more levels has wrong bounds.
+/// Maximum number of levels that one factor may have. A range that yields more levels has wrong
+/// bounds.
 pub const LEVELS_MAX: usize = 1000;
 
 /// One value of a factor. In an experiment file it is a number or a text.

@@ -38,7 +38,7 @@ const TRANSCRIPTIONS: &[(&str, &str)] = &[
     transcription!("virtual-device"),
 ];
 
-/// Most parentheses in an expression; bounds the parser's recursion.
+/// Maximum number of parentheses in an expression; bounds the parser's recursion.
 const PARENTHESES_MAX: usize = 64;
 
 static PRINTED: LazyLock<Table> = LazyLock::new(|| {

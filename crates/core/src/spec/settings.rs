@@ -22,7 +22,7 @@ pub enum ComparisonGoal {
     QuickAnswer,
 }
 
-/// Most blocks in a run. An exact interval looks at all pairs of blocks, which take
+/// Maximum number of blocks in a run. An exact interval looks at all pairs of blocks, which take
 /// 100 MB at this limit.
 pub const BLOCKS_MAX: u32 = 5_000;
 

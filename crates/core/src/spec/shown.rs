@@ -416,10 +416,10 @@ impl FigureSpec {
             _ if !self.lines.is_empty()
                 && (self.kind != FigureKind::Curve || self.series.is_some()) =>
             {
-                "lines are only for kind curve; with lines, leave out series"
+                "`lines` needs kind = \"curve\"; with `lines`, leave out `series`"
             }
             _ if self.relative_to.is_some() && self.kind != FigureKind::Bar => {
-                "relative_to is only for kind bar"
+                "`relative_to` needs kind = \"bar\"; leave it out"
             }
             _ if self.acceleration_of.is_some() != self.acceleration_to.is_some() => {
                 "acceleration_of and acceleration_to need each other"

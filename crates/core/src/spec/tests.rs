@@ -392,11 +392,11 @@ fn a_box_plot_says_what_it_is_of() {
         ),
         (
             "kind = 'curve'\nfactor = 'n'\nseries = 'n'\nlines = [{ label = 'a' }]".to_owned(),
-            "with lines, leave out series",
+            "with `lines`, leave out `series`",
         ),
         (
             format!("kind = 'box'\nrelative_to = 'a'\n{}", group("")),
-            "is only for kind bar",
+            "`relative_to` needs kind = \"bar\"",
         ),
         (
             format!("kind = 'distribution'\nfactor = 'n'\n{}", group("")),

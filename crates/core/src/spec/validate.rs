@@ -79,8 +79,8 @@ fn check_name(experiment: &Experiment) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Most statements of a kind. The limit bounds checks that compare factors with each other or look
-/// for claims among treatments.
+/// Maximum number of statements of a kind. The limit bounds checks that compare factors with each
+/// other or look for claims among treatments.
 const STATEMENTS_MAX: usize = 1_000;
 
 fn check_counts(experiment: &Experiment) -> Result<(), Problem> {
@@ -109,9 +109,9 @@ fn check_counts(experiment: &Experiment) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Most combinations of levels that a plan goes through.
+/// Maximum number of combinations of levels that a plan goes through.
 const COMBINATIONS_MAX: u128 = 1_000_000;
-/// Most evaluations of constraints, over all combinations.
+/// Maximum number of evaluations of constraints, over all combinations.
 const EVALUATIONS_MAX: u128 = 10_000_000;
 
 fn check_combinations(experiment: &Experiment) -> Result<(), Problem> {

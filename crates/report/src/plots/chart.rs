@@ -36,7 +36,7 @@ const TICK_SIZE: u32 = 12;
 const LABEL_CHARACTERS_MAX: usize = 44;
 /// Room for the title of a vertical axis, in pixels.
 const TITLE_ROOM: f64 = 16.0;
-/// Most ticks on a vertical axis.
+/// Maximum number of ticks on a vertical axis.
 pub const VERTICAL_TICKS_MAX: usize = 7;
 /// Width of a character of a tick's label in pixels, estimated generously since
 /// the reader's font is unknown.

@@ -9,7 +9,8 @@ use super::palette::LIGHT;
 use crate::claim::model::Distribution;
 use crate::format;
 
-/// Most groups that each have room for their shape. With more groups, boxes are clearer.
+/// Maximum number of groups that each have room for their shape. With more groups, boxes are
+/// clearer.
 const RAINCLOUD_GROUPS_MAX: usize = 8;
 /// Fewer values than this have no shape that a density could show.
 const CLOUD_VALUES_MIN: usize = 5;

@@ -7,7 +7,7 @@ use crate::claim::model::{Outcome, Verdict};
 use crate::reason::Reason;
 use crate::words;
 
-/// Most causes named for claims that cannot be tested.
+/// Maximum number of causes named for claims that cannot be tested.
 const CAUSES_MAX: usize = 3;
 
 /// An experiment that cannot have a verdict, and why: `no kernel is built`.

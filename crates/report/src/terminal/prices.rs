@@ -10,7 +10,7 @@ use crate::format;
 use crate::run_differences::machines;
 use crate::words;
 
-/// Fewest blocks for which the interval of a median covers 95 %.
+/// Minimum number of blocks for which the interval of a median covers 95 %.
 const BLOCKS_MIN: usize = 6;
 
 /// Selects the lines to show.

@@ -141,7 +141,7 @@ fn load(arguments: &CompareArguments, store: &Store) -> anyhow::Result<Vec<Vec<R
     sides.iter().map(load_all).collect()
 }
 
-/// Most runs that are compared at once.
+/// Maximum number of runs that are compared at once.
 const RUNS_MAX: usize = 100;
 
 /// Finds the runs that a side names, such as `3`, `1,3,5` or `1-3,last`.

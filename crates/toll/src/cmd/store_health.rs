@@ -9,7 +9,7 @@ use toll_driver::nearest;
 use toll_host::store::{RunStatus, Store, StoreError, Survey, SurveyedRun};
 use toll_system::output;
 
-/// Most damages that are listed one by one.
+/// Maximum number of damages that are listed one by one.
 const DAMAGES_MAX: usize = 5;
 
 /// Describes the state of the store; an error describes its damage.

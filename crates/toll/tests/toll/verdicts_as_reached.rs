@@ -6,7 +6,7 @@ use std::fs::File;
 use rustix::process::Signal;
 use toll_testing::{Bench, Running, has, list};
 
-/// Most lines for two experiments: a legend, two lines for each, the summary.
+/// Maximum number of lines for two experiments: a legend, two lines for each, the summary.
 const LINES_MAX: usize = 12;
 
 const EXPERIMENT: &str = r#"

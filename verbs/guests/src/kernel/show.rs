@@ -9,7 +9,7 @@ use serde::Serialize;
 use toll_host::environment::kernel::{Definition, Kernel, find, load, names, require};
 use toll_system::{Failure, output};
 
-/// Most differing options that are listed. The other options are only counted.
+/// Maximum number of differing options that are listed. The other options are only counted.
 const DIFFERENCES_MAX: usize = 40;
 
 const NOTES: &str = "\

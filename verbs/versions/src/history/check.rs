@@ -17,7 +17,7 @@ use crate::bisect::{BisectArguments, compare_ends, show::ratio};
 use crate::search::Effect;
 use crate::series::{Candidate, Check, Line, Series, State};
 
-/// Most benchmarks that an error names.
+/// Maximum number of benchmarks that an error names.
 const NAMED_MAX: usize = 5;
 
 #[derive(Debug, Args)]

@@ -76,9 +76,9 @@ pub struct Effect {
 pub struct Limits {
     /// Probability that a verdict is wrong.
     pub error: f64,
-    /// Most blocks of a comparison of two versions.
+    /// Maximum number of blocks of a comparison of two versions.
     pub comparison_blocks: usize,
-    /// Most blocks of the search between the ends.
+    /// Maximum number of blocks of the search between the ends.
     pub search_blocks: usize,
 }
 

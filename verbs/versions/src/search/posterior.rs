@@ -15,7 +15,7 @@ const NOISE_MIN: f64 = 0.1;
 /// step is before it lies between this value and one minus this value. This saves builds of
 /// neighbours, which would show little more.
 const UNDECIDED: f64 = 0.25;
-/// Most blocks of one version before the probabilities are computed again.
+/// Maximum number of blocks of one version before the probabilities are computed again.
 const BLOCKS_MAX: usize = 8;
 
 pub struct Posterior {

@@ -3,7 +3,7 @@
 use toll_core::claim::MARGIN_MIN;
 use toll_stats::{change_points, median};
 
-/// Fewest values of a series. Fewer values do not show how much they scatter.
+/// Minimum number of values of a series. Fewer values do not show how much they scatter.
 pub const RECORDS_MIN: usize = 8;
 /// Penalty of a further segment, divided by the logarithm of the number of values and by
 /// the variance. In simulations, at most 10 % of flat series then have a candidate.

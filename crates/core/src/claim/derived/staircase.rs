@@ -10,7 +10,8 @@ use crate::claim::model::{DerivedEstimate, Estimate, NearestCache, Plateau, Stai
 use crate::claim::{CONFIDENCE, contrast};
 use crate::spec::{Derived, DerivedKind};
 
-/// Fewest consecutive levels of a plateau. Fewer levels may be the rise between two plateaus.
+/// Minimum number of consecutive levels of a plateau. Fewer levels may be the rise between two
+/// plateaus.
 pub(super) const PLATEAU_LEVELS_MIN: usize = 3;
 
 /// Fits a staircase to the medians of logarithms; `None` if there are too few levels.

@@ -48,7 +48,7 @@ pub enum NoVerdict {
     AtBorder,
     /// So few blocks cannot decide the claim, whatever their values.
     TooFewBlocks {
-        /// Fewest blocks that can decide the claim.
+        /// Minimum number of blocks that can decide the claim.
         decide: usize,
         /// Number of blocks that were used.
         made: usize,

@@ -7,7 +7,8 @@ use crate::spec::constraints::Constraints;
 use crate::spec::selector::join;
 use crate::spec::{Experiment, Level, Selector, published};
 
-/// Most combinations of levels for which one statement makes claims, before constraints.
+/// Maximum number of combinations of levels for which one statement makes claims, before
+/// constraints.
 const EACH_MAX: usize = 10_000;
 
 impl Claim {
