@@ -19,7 +19,7 @@ const CONFIDENCE: f64 = 0.99;
 
 const METHOD: &str = "\
 1. Each run is planned, stopped and judged by the code of `toll run`: its experiment file and profile, looks, blocks and time
-   budget, and Holm's procedure over all of its claims. Only the trials are drawn. A block that runs only some of the treatments takes
+   budget, and its procedures for families of claims. Only the trials are drawn. A block that runs only some of the treatments takes
    the share of a block's time that their recorded trials took.
 2. The values of a block are the levels of its treatments times the deviations of one recorded block, for all treatments together. So
    whatever the trials of a block have in common is kept. Deviations are from the median, and widened by √(n/(n − 1)). Normal noise of
