@@ -155,7 +155,8 @@ mod tests {
 
     use super::*;
 
-    /// A routing table of a machine with a default route of each family.
+    /// `/proc/net/route` of a machine with default routes; [`IPV6_ROUTE`] is its
+    /// `/proc/net/ipv6_route`.
     const ROUTE: &str = "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n\
          eth0\t00000000\t010200C0\t0003\t0\t0\t100\t00000000\t0\t0\t0\n\
          tun0\t00000000\t00000000\t0001\t0\t0\t50\t00000000\t0\t0\t0\n\

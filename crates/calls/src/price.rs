@@ -114,7 +114,7 @@ struct Change {
 }
 
 /// Notes for each change which other changes are about the same bytes. The savings of such changes
-/// do not add up.
+/// cannot be added.
 fn with_overlaps(changes: Vec<Change>) -> Vec<TraceAdvice> {
     let flows: Vec<_> = changes.iter().map(|change| change.flows.clone()).collect();
     let overlaps = |place: usize| {

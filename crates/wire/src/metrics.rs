@@ -383,16 +383,16 @@ pub const METRICS: &[MetricDefinition] = &[
     metric("pages_deactivated", "pages deactivated", "count", Better::Lower)
         .for_workloads(&[Memory, Reclaim])
         .meaning("pages, system-wide, that were moved from the active lists"),
-    metric("reclaim_decision_reclaim", "reclaim decision reclaim", "count", Better::Lower)
+    metric("reclaim_decision_reclaim", "reclaim decisions: reclaim", "count", Better::Lower)
         .for_workloads(&[Memory, Reclaim])
         .meaning("pages, system-wide, that reclaim decided to take; only with toll's kernel"),
-    metric("reclaim_decision_reclaim_clean", "reclaim decision reclaim clean", "count", Better::Lower)
+    metric("reclaim_decision_reclaim_clean", "reclaim decisions: reclaim if clean", "count", Better::Lower)
         .for_workloads(&[Memory, Reclaim])
         .meaning("pages, system-wide, that reclaim decided to take if clean; only with toll's kernel"),
-    metric("reclaim_decision_keep", "reclaim decision keep", "count", Better::Lower)
+    metric("reclaim_decision_keep", "reclaim decisions: keep", "count", Better::Lower)
         .for_workloads(&[Memory, Reclaim])
         .meaning("pages, system-wide, that reclaim decided to keep; only with toll's kernel"),
-    metric("reclaim_decision_activate", "reclaim decision activate", "count", Better::Lower)
+    metric("reclaim_decision_activate", "reclaim decisions: activate", "count", Better::Lower)
         .for_workloads(&[Memory, Reclaim])
         .meaning("pages, system-wide, that reclaim decided to activate; only with toll's kernel"),
     metric("reclaim_activate_overruled", "reclaim activate overruled", "count", Better::Lower)

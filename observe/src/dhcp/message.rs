@@ -161,7 +161,7 @@ fn read_options(mut bytes: &[u8], place: &str, values: &mut Vec<(u8, Vec<u8>)>) 
         match bytes {
             [0, behind @ ..] => bytes = behind,
             [255, ..] => return None,
-            [] => return Some(format!("the options{place} have no end")),
+            [] => return Some(format!("the options{place} lack the end option (255)")),
             [code] => return Some(format!("option {code}{place} ends before its length")),
             [code, length, behind @ ..] => {
                 let Some((value, behind)) = behind.split_at_checked(usize::from(*length)) else {

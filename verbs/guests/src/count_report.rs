@@ -144,7 +144,9 @@ fn explained(one: &CountComparison) -> String {
     match (one.explained, one.functions.is_empty()) {
         (None, _) => "there is no difference in total".to_owned(),
         (Some(_), true) => {
-            format!("no function differs more than its own runs vary; the total is {whole}")
+            format!(
+                "no function differs more than it varies between runs; the total difference is {whole}"
+            )
         }
         (Some(share), false) => format!(
             "these functions explain {} of {whole}; the rest is {}",

@@ -337,7 +337,7 @@ fn advice_lines(advice: &TraceAdvice, number: Option<usize>) -> Document {
         Document::default()
     } else {
         let line = format!(
-            "overlaps with {}: these savings do not add up",
+            "overlaps with {}: these savings cannot be added",
             others.join(", ")
         );
         paragraph(&line, 2, Paint::Dim)

@@ -2,9 +2,9 @@
 
 use std::fs::read_to_string;
 
-/// Returns why a buffer of `bytes` in a kind of pages is not available here; `None` if it is.
-/// `huge_pages` is a value of the parameter of that name. What the kernel does not report is no
-/// obstacle, since the trial will show whether the memory suffices.
+/// Returns why this machine cannot provide a buffer of `bytes` bytes in a kind of pages; `None` if
+/// it can. `huge_pages` is a value of the parameter of that name. If the kernel does not report how
+/// much memory is available, the trial will show whether it suffices.
 pub fn memory_obstacle(bytes: u64, huge_pages: &str) -> Option<String> {
     let meminfo = read_to_string("/proc/meminfo").unwrap_or_default();
     match huge_pages {
