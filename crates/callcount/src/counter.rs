@@ -91,7 +91,7 @@ impl Counter {
     pub fn new(counts_all: bool, scope: Scope<'_>) -> Result<Self, String> {
         if OBJECT.is_empty() {
             return Err(
-                "this toll was built without clang; install the package clang and build it again"
+                "this toll was built without clang; install the package clang and build toll again"
                     .into(),
             );
         }
@@ -341,7 +341,7 @@ fn notes(totals: &Totals, calls_without_file: u64) -> Vec<String> {
         (
             totals.threads_lost,
             "thread",
-            "not counted: the kernel had no memory for its state",
+            "not counted: the kernel had no memory left for counting them",
         ),
         (
             totals.programs_lost,

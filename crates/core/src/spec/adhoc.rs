@@ -46,7 +46,7 @@ pub fn experiment(request: &AdhocCommands, profile: &str) -> Result<Experiment, 
     }
     if request.names.len() > commands.len() {
         return Err(wrong(format!(
-            "cannot name {} commands: the command line has {}",
+            "cannot name {} commands: the command line has only {}; leave out the other names",
             request.names.len(),
             commands.len()
         )));

@@ -162,17 +162,17 @@ impl Claim {
             ),
             (
                 self.is_check && !is_testable,
-                "a check is measured; remove not_testable",
+                "a check is always measured; remove not_testable",
             ),
             (
                 self.per_of.is_some() != self.per_to.is_some(),
-                "per_of and per_to need each other",
+                "give both per_of and per_to, or neither",
             ),
             (
                 has_range && !(is_range && (is_within || self.direction.is_none())),
                 "between needs a lower and an upper bound; remove any other direction",
             ),
-            (is_within && !has_range, "direction within needs between"),
+            (is_within && !has_range, "the direction within needs between, which gives its bounds"),
             (
                 is_testable && !has_range && self.direction.is_none() && self.differ_by.is_none(),
                 "direction is missing: less, greater or equal",

@@ -60,7 +60,7 @@ impl<'a> Constraints<'a> {
         for Row { name, .. } in &self.experiment.rows {
             let row = Selector::from([(ROW.to_owned(), Level::new(name))]);
             if let Some(text) = self.against(&row)? {
-                let why = format!("the constraint {text:?} leaves it out; change one of them");
+                let why = format!("the constraint {text:?} excludes it; change the row or the constraint");
                 return Err(problem(name, format!("cannot use row {name:?}: {why}")));
             }
         }
@@ -81,7 +81,7 @@ impl<'a> Constraints<'a> {
     pub fn why_none(&self, levels: &Selector) -> Result<Option<String>, String> {
         let row = self.experiment.row(levels);
         let why = row.and_then(|row| self.why_not_of_row(row, levels));
-        let against = |text| format!("the constraint {text:?} leaves them out");
+        let against = |text| format!("the constraint {text:?} excludes them");
         Ok(match why {
             Some(why) => Some(why),
             None => self.against(levels)?.map(against),

@@ -66,7 +66,7 @@ impl Expression {
             let node = parser.or()?;
             match parser.tokens.get(parser.at) {
                 None => Ok(Self(node)),
-                Some(token) => Err(format!("{} is left over", describe(token))),
+                Some(token) => Err(format!("{} does not belong there", describe(token))),
             }
         };
         parse().map_err(|why: String| format!("cannot read constraint {text:?}: {why}"))

@@ -64,8 +64,8 @@ impl Experiment {
                 return Err(SpecError {
                     origin: self.name.clone(),
                     line: None,
-                    message: "cannot compare a kernel with itself: command_line must tell the \
-                              sides apart, but has several levels here; choose one with -L"
+                    message: "cannot compare a kernel with itself: its two command lines must \
+                              differ, but command_line has several levels; choose one with -L"
                         .into(),
                 });
             }

@@ -422,7 +422,7 @@ impl FigureSpec {
                 "`relative_to` needs kind = \"bar\"; leave it out"
             }
             _ if self.acceleration_of.is_some() != self.acceleration_to.is_some() => {
-                "acceleration_of and acceleration_to need each other"
+                "give both acceleration_of and acceleration_to, or neither"
             }
             (true, false, true) => return self.check_groups(),
             (true, ..) => "boxes and bars need groups and take no factor",

@@ -177,7 +177,7 @@ fn factors_must_differ_and_not_be_fixed_too() {
     refused(
         &format!("{COPY}buffer = \"8KiB\"\n{FACTOR}"),
         7,
-        "holds it fixed",
+        "sets it to one value",
     );
     refused(
         &format!("{COPY}[[factor]]\nname = \"buffer\"\nlevels = []\n"),
@@ -223,7 +223,7 @@ fn claims_need_a_test_a_direction_and_bounds_above_zero() {
     refused(
         &with("check = true\nnot_testable = \"y\""),
         8,
-        "a check is measured",
+        "a check is always measured",
     );
     refused(
         &with("derived = \"d\"\ndirection = \"less\"\nthreshold = 1"),

@@ -93,7 +93,7 @@ impl Session<'_> {
             if is_look {
                 self.open = self.open(&questions, &self.trials);
                 if questions.is_empty() {
-                    return Some(format!("no question was open, after {}", in_words(blocks)));
+                    return Some(format!("nothing was left to decide, after {}", in_words(blocks)));
                 }
                 self.comparison_time = comparison_time(self.experiment, &questions);
                 if self.open.as_ref().is_some_and(Vec::is_empty) {
@@ -112,7 +112,7 @@ impl Session<'_> {
         let settings = self.experiment.run;
         if blocks >= settings.max_blocks {
             return Some(format!(
-                "the cap of {} is reached",
+                "the limit of {} is reached",
                 in_words(settings.max_blocks)
             ));
         }

@@ -48,7 +48,7 @@ fn a_probe_that_no_trial_came_for_is_ended_with_the_run() {
     let file = counting(&bench, "min_blocks = 1\nmax_blocks = 500");
     let run = bench.measured(&[&file]);
     let reason = run["run"]["stop_reason"].to_string();
-    assert!(reason.contains("no question was open"), "{run:#}");
+    assert!(reason.contains("nothing was left to decide"), "{run:#}");
     settings.are_back_at_once();
 }
 

@@ -68,15 +68,15 @@ fn why_not_compared(experiment: &Experiment, plan: &Plan) -> Option<String> {
     let questions = plan.compared().len();
     if questions > QUESTIONS_MAX {
         return Some(format!(
-            "{questions} questions have too many subsets that may have been open; only the first \
-             block was compared"
+            "only the order of the first block was checked: with {questions} questions, those that \
+             were still open later can be too many combinations"
         ));
     }
     let compares =
         experiment.reference.is_some() || !pairs(experiment, &plan.treatments).is_empty();
     compares.then(|| {
-        "treatments are also compared with a reference, whose open questions are not known; only \
-         the first block was compared"
+        "only the order of the first block was checked: treatments are also compared with a \
+         reference, and which of these comparisons were still open later is not known"
             .to_owned()
     })
 }

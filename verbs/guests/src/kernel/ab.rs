@@ -53,7 +53,7 @@ pub fn run(arguments: &AbArguments, store: &Path) -> anyhow::Result<ExitCode> {
     asked.limits.check()?;
     if asked.resuming.resume.is_some() {
         bail!(Failure::Usage(
-            "cannot use --resume: a comparison of kernels is a run; use toll run --resume".into()
+            "cannot use --resume: the comparison is stored as a run; continue it with toll run --resume".into()
         ));
     }
     for name in [&arguments.base, &arguments.new] {

@@ -54,7 +54,7 @@ fn a_claim_on_rows_without_the_factor_of_a_constraint_is_made() {
     for require in ["buffer == 64KiB", "buffer != 4KiB", "not buffer < 64KiB"] {
         let experiment = read(require, &claim, "quick");
         // The row with a buffer of 4 KiB has no treatment.
-        assert!(experiment.unwrap_err().message.contains("leaves it out"));
+        assert!(experiment.unwrap_err().message.contains("excludes it"));
         let require = format!("row == fixed or {require}");
         let experiment = read(&require, &claim, "quick").unwrap();
         assert_eq!(ids(&experiment), ["c.host", "c.guest"], "{require}");
@@ -95,7 +95,7 @@ fn a_claim_of_which_nothing_is_left_is_refused() {
             "row != varied or buffer == 4KiB",
             "row = 'varied', buffer = '64KiB'",
             "row = 'fixed'",
-            "the constraint \"row != varied or buffer == 4KiB\" leaves them out",
+            "the constraint \"row != varied or buffer == 4KiB\" excludes them",
         ),
         (
             "buffer <= 64KiB",
@@ -170,7 +170,7 @@ fn a_row_stays_where_a_constraint_names_what_other_rows_hold_fixed() {
 fn a_row_that_a_constraint_leaves_out_is_refused() {
     let error = read("durability == fsync or buffer == 64KiB", "", "quick").unwrap_err();
     let expected = "cannot use row \"fixed\": the constraint \"durability == fsync or buffer == \
-                    64KiB\" leaves it out; change one of them";
+                    64KiB\" excludes it; change the row or the constraint";
     assert_eq!(error.message, expected);
     assert_eq!(error.line, Some(10));
 }

@@ -82,7 +82,7 @@ fn check_commands(experiment: &Experiment) -> Result<(), Problem> {
     if commands.is_empty() {
         return Err(problem(
             "workload",
-            "cannot run: the workload has no command".into(),
+            "cannot run: the workload has no command; give command, or a table of commands".into(),
         ));
     }
     check_each(&experiment.workload)?;
@@ -93,7 +93,7 @@ fn check_commands(experiment: &Experiment) -> Result<(), Problem> {
                     return Err(problem(
                         &level.text,
                         format!(
-                            "cannot run command {:?}: it is not under commands",
+                            "cannot run command {:?}: [workload.commands] does not have it",
                             level.text
                         ),
                     ));
@@ -104,7 +104,7 @@ fn check_commands(experiment: &Experiment) -> Result<(), Problem> {
         None if commands.len() == 1 => Ok(()),
         None => Err(problem(
             "commands",
-            "cannot choose among commands: the factor command is missing".into(),
+            "cannot choose among commands: add a factor named command, with their names as levels".into(),
         )),
     }
 }

@@ -63,7 +63,7 @@ pub(super) fn read(directory: &Path) -> Result<Kernel, String> {
     let record: serde_json::Value = serde_json::from_str(&text).map_err(|error| wrong(&error))?;
     if record["version"] != KERNEL_RECORD_VERSION {
         return Err(format!(
-            "{} does not have version {KERNEL_RECORD_VERSION}",
+            "{} does not have version {KERNEL_RECORD_VERSION}, the one that this toll reads",
             path.display()
         ));
     }
