@@ -60,7 +60,9 @@ impl<'a> Constraints<'a> {
         for Row { name, .. } in &self.experiment.rows {
             let row = Selector::from([(ROW.to_owned(), Level::new(name))]);
             if let Some(text) = self.against(&row)? {
-                let why = format!("the constraint {text:?} excludes it; change the row or the constraint");
+                let why = format!(
+                    "the constraint {text:?} excludes it; change the row or the constraint"
+                );
                 return Err(problem(name, format!("cannot use row {name:?}: {why}")));
             }
         }

@@ -51,7 +51,8 @@ fn range(from: &str, rest: &str) -> Result<Range, String> {
         points: None,
         scale: None,
     };
-    let wrong = || format!("cannot read the range {from}..{rest}: end it with *FACTOR, +STEP or /POINTS");
+    let wrong =
+        || format!("cannot read the range {from}..{rest}: end it with *FACTOR, +STEP or /POINTS");
     match step.map(|step| step.split_at(1)) {
         None => range.step = Some(Level::new("1")),
         Some(("*", factor)) => range.times = Some(factor.parse().map_err(|_| wrong())?),

@@ -136,7 +136,9 @@ pub(super) fn evaluate(text: &str) -> Result<f64, String> {
     match tokens.next() {
         None if value.is_finite() => Ok(value),
         None => Err(format!("cannot compute {text:?}: it is not a number")),
-        Some(token) => Err(format!("cannot compute {text:?}: {token:?} does not belong there")),
+        Some(token) => Err(format!(
+            "cannot compute {text:?}: {token:?} does not belong there"
+        )),
     }
 }
 
@@ -337,7 +339,10 @@ mod tests {
             ("meowlab.time", "it is a table"),
             ("virtual-device.box.4.mmap-mmap", "it has 5 numbers"),
             ("meowlab.time.cat2 /", "is missing"),
-            ("meowlab.time.cat2 meowlab.time.cat3", "does not belong there"),
+            (
+                "meowlab.time.cat2 meowlab.time.cat3",
+                "does not belong there",
+            ),
             ("(meowlab.time.cat2", "not closed"),
             ("1 / 0", "it is not a number"),
             ("nan", "it is not a number"),

@@ -69,9 +69,13 @@ fn check_name(experiment: &Experiment) -> Result<(), Problem> {
             }
             _ if is_twice => format!("cannot use factor {name}: it is given twice"),
             Some(_) if experiment.is_of_guest(name) => {
-                format!("cannot vary {name}: [guest] sets it to one value; remove that, or the factor")
+                format!(
+                    "cannot vary {name}: [guest] sets it to one value; remove that, or the factor"
+                )
             }
-            Some(_) => format!("cannot vary {name}: [workload] sets it to one value; remove that, or the factor"),
+            Some(_) => format!(
+                "cannot vary {name}: [workload] sets it to one value; remove that, or the factor"
+            ),
             None => continue,
         };
         return Err(problem(name, message));

@@ -93,7 +93,10 @@ impl Session<'_> {
             if is_look {
                 self.open = self.open(&questions, &self.trials);
                 if questions.is_empty() {
-                    return Some(format!("nothing was left to decide, after {}", in_words(blocks)));
+                    return Some(format!(
+                        "nothing was left to decide, after {}",
+                        in_words(blocks)
+                    ));
                 }
                 self.comparison_time = comparison_time(self.experiment, &questions);
                 if self.open.as_ref().is_some_and(Vec::is_empty) {

@@ -249,7 +249,9 @@ fn verdicts(
         .map(|(id, _)| format!("its verdict on {id} does not follow from its samples"))
         .collect();
     let unknown = written.keys().filter(|id| !own.contains_key(*id));
-    wrong.extend(unknown.map(|id| format!("it has a verdict on {id}, which is not among its claims")));
+    wrong.extend(
+        unknown.map(|id| format!("it has a verdict on {id}, which is not among its claims")),
+    );
     check.contradictions = named(wrong);
     check
 }

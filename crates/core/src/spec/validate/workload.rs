@@ -104,7 +104,8 @@ fn check_commands(experiment: &Experiment) -> Result<(), Problem> {
         None if commands.len() == 1 => Ok(()),
         None => Err(problem(
             "commands",
-            "cannot choose among commands: add a factor named command, with their names as levels".into(),
+            "cannot choose among commands: add a factor named command, with their names as levels"
+                .into(),
         )),
     }
 }
