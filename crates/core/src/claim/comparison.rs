@@ -127,7 +127,7 @@ struct Comparing<'a> {
     is_judged: bool,
     /// Whether intervals must hold at whichever look the run stopped.
     may_stop: bool,
-    /// Whether the comparisons are a list of differences.
+    /// Whether the comparisons are shown as a list of differences, not as a table of treatments.
     is_list: bool,
     context: &'a AnalysisContext<'a>,
 }

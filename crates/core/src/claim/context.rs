@@ -165,8 +165,8 @@ impl<'a> AnalysisContext<'a> {
         }
     }
 
-    /// Adds how the run ended. The user may have interrupted the run because of the results shown
-    /// as its progress.
+    /// Records how the run ended. It matters whether the run was interrupted: the user may have
+    /// done that because of the results that the progress line showed.
     pub fn ended(self, status: RunStatus) -> Self {
         Self {
             is_interrupted: status != RunStatus::Complete,

@@ -189,7 +189,8 @@ impl Figures<'_> {
             .collect()
     }
 
-    /// Returns `1 - of/to` with the interval of the ratio, whose ends swap.
+    /// Returns `1 - of/to` with its interval: that of the ratio `of/to`, subtracted from 1, which
+    /// exchanges the ends.
     fn acceleration(&self, metric: &str, of: usize, to: usize) -> Option<Estimate> {
         let logs = self.context.accelerations(metric, of, to).ok()?;
         let ratio = toll_stats::hodges_lehmann(&logs, CONFIDENCE).map(f64::exp);

@@ -7,7 +7,7 @@ use super::model::{Estimate, TwinSummary};
 use crate::plan::Treatment;
 
 /// Returns the twins of a run in the compared metrics. With a regression limit, the twins are also
-/// compared by the time of commands that was not requested.
+/// compared by the kind of time (wall-clock or CPU) that was not requested.
 pub(super) fn summarise(context: &AnalysisContext) -> Vec<TwinSummary> {
     let experiment = context.experiment;
     let has_limit = experiment.run.regression_limit.is_some();

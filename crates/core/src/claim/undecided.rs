@@ -12,7 +12,7 @@ const OPEN_MAX: f64 = 10.0;
 const POWER_QUANTILE: f64 = 0.84;
 /// Scales the median absolute deviation to the standard deviation of normal values.
 const MAD_SCALE: f64 = 1.48;
-/// Replaces the logarithm of 0 in differences; the logarithm of any positive number is larger.
+/// Stands for the logarithm of 0 in differences. It is below the logarithm of any positive number.
 const LOG_OF_NOTHING: f64 = -1e3;
 /// Blocks that a rank test needs for each block of a t-test (its efficiency is 3/π for
 /// normal values).

@@ -76,10 +76,10 @@ pub(super) fn questions(context: &AnalysisContext) -> Vec<Question> {
 /// The data that a claim is judged on.
 struct Case {
     region: Region,
-    /// The look at which the latest of the blocks were judged.
+    /// The look at which the last of the claim's blocks were judged.
     look: Look,
     blocks: usize,
-    /// Ends of intervals that must hold simultaneously to decide the claim.
+    /// Number of interval ends that must hold simultaneously to decide the claim.
     tails: usize,
     evidence: Evidence,
 }

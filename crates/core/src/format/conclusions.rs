@@ -24,7 +24,8 @@ pub fn change(ratio: &Estimate, metric: &Metric) -> String {
     format!("{change} {interval}")
 }
 
-/// [`change`] and, as a separate text, the interval in brackets.
+/// Formats a ratio as [`change`] does, in two texts: the ratio in words, and the interval in
+/// brackets.
 pub fn change_parts(ratio: &Estimate, metric: &Metric) -> (String, String) {
     let is_less = ratio.value < 1.0;
     let times = if is_less { inverse(ratio) } else { *ratio };

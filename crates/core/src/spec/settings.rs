@@ -26,8 +26,8 @@ pub enum ComparisonGoal {
 /// 100 MB at this limit.
 pub const BLOCKS_MAX: u32 = 5_000;
 
-/// Defines [`RunSettings`], and [`RunTable`] with the settings that files can have. In brackets
-/// are the type in files and how it is read.
+/// Defines [`RunSettings`], and [`RunTable`] with those settings that files can have. Such a
+/// setting has brackets, with its type in files and how it is read.
 macro_rules! run_settings {
     ($($(#[$attribute:meta])* $name:ident: $kind:ty $(= [$value:ty $(, $($read:tt)+)?])?;)*) => {
         /// How long and how often to measure.

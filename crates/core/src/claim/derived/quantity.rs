@@ -11,9 +11,10 @@ pub(in crate::claim) struct Quantity {
     pub(super) blocks: usize,
     pub(super) interval: Box<dyn Fn(f64) -> Interval>,
     pub(super) details: BTreeMap<String, f64>,
-    /// The quantity's value in each block, if the interval is computed from these values.
+    /// The quantity's value in each block; empty if the interval is not computed from such values.
     pub(super) block_values: Vec<f64>,
-    /// The quantity's value in each block, if the quantity has one.
+    /// The quantity's value in each block, for the evidence over runs; empty if a single block
+    /// gives no value.
     pub(super) evidence_values: Vec<f64>,
     /// Levels, ascending, to which the ends of an interval are moved out, because more blocks
     /// cannot locate a position between two levels. Empty for a quantity that is not a position.
