@@ -9,8 +9,8 @@ use super::fuse_servers::Served;
 use super::memory_limit::memory_limit_obstacle;
 use super::{guest, memory};
 
-/// File systems served by a program, each with a requirement that the others
-/// do not have.
+/// File systems that programs serve. Each one in this list has a requirement that the others do not
+/// have.
 const SERVED: [&str; 6] = [
     "userfs",
     "userfs-passthrough",

@@ -1,4 +1,4 @@
-//! Processes that are still recognized after their PID is reused.
+//! Identifies processes so that one is never mistaken for a later process with the same PID.
 
 use std::time::Duration;
 

@@ -24,7 +24,8 @@ pub struct Symbols {
 }
 
 impl Symbols {
-    /// Starts with no names. If names cannot be found, the error says why and what to do.
+    /// Starts with no names. Fails if this machine cannot find names of functions; the error says
+    /// why and what to do.
     pub fn new() -> Result<Self, String> {
         Ok(Self {
             symbolizer: Symbolizer::new()?,

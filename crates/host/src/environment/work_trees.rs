@@ -19,9 +19,10 @@ const PAIRS_MAX: u32 = 1000;
 #[derive(Debug)]
 pub struct WorkTrees {
     directory: PathBuf,
-    /// Removes the work trees, now or at the next start.
+    /// Removes the work trees when it is dropped or, after a kill, at the next start. `None` for
+    /// trees that stay.
     journal: Option<Journal>,
-    /// Keeps other calls from checking out in trees that stay.
+    /// Keeps other calls of `toll ci` out of trees that stay.
     _lock: Option<LockFile>,
 }
 

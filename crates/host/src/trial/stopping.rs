@@ -10,15 +10,15 @@ use crate::claim::{self, Question};
 use crate::spec::{ComparisonGoal, Experiment};
 use crate::store::TrialRecord;
 
-/// Judging the claims between looks, for the progress line, takes at most one part in `PEEK_EVERY`
-/// of the time.
+/// Limits the time spent on judging claims between looks, for the progress line: at most one part
+/// in `PEEK_EVERY` of the run's time.
 const PEEK_EVERY: u32 = 100;
 
 /// Number of first blocks after each of which the time for a verdict is estimated. The first block
 /// also runs treatments that later blocks leave out.
 const FORECAST_BLOCKS: u32 = 2;
 
-/// How long an undecided comparison continues, if no time is set.
+/// Time after which a comparison ends even if undecided, unless the user set one.
 pub const COMPARISON: Duration = Duration::from_secs(3);
 
 /// Returns when comparisons end even if undecided, if no time is set for them.

@@ -2,7 +2,7 @@
 
 use hmac_sha256::Hash;
 
-/// Returns enough of a hash to distinguish inputs, in hexadecimal.
+/// Returns the first digits of a hash, in hexadecimal: enough to distinguish inputs.
 pub(super) fn short_hash(bytes: &[u8]) -> String {
     hex(&Hash::hash(bytes)[..8])
 }
