@@ -183,7 +183,8 @@ impl Measured {
         self.duration_ns = passed_ns.saturating_sub(self.idle_ns);
     }
 
-    /// Includes the idle time until now, for a region that ends later.
+    /// Extends the idle time to the present, for a region whose end [`Self::end_at`] will move to a
+    /// later time.
     pub fn go_on_waiting(&mut self) -> Result<(), Failure> {
         self.idle_ns = IdleTime::now()?.since(self.idle_before)?;
         Ok(())

@@ -59,7 +59,8 @@ pub struct Statistics {
     pub bytes_received: u64,
     pub sends: u64,
     pub receives: u64,
-    /// Sends and receives that had to wait, or would have had to.
+    /// Number of sends and receives that had to wait. In asynchronous mode, those that were
+    /// postponed because they would have had to.
     pub waits: u64,
     pub queued_max: u64,
     pub reserved: [u64; 2],

@@ -69,8 +69,8 @@ impl Connection {
         &self.device
     }
 
-    /// Returns the page-table entry of the file's page that was mapped last, as it is, or was while
-    /// the page was mapped; `None` without such a page.
+    /// Returns the page-table entry of the file's page that was mapped last. If the page is no
+    /// longer mapped, returns the entry that it had. `None` without such a page.
     pub fn page(&self) -> Result<Option<Page>, Errno> {
         match &self.memory {
             Memory::None | Memory::User(_) => Ok(None),

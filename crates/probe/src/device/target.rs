@@ -22,8 +22,8 @@ impl Target<'_> {
     }
 
     /// Notes the first arrival, like [`Self::arrived`], for a mapped file. As published, the file
-    /// grows when its first bytes have arrived. Growing it before the sender begins would cost
-    /// nothing.
+    /// grows when its first bytes have arrived. If it grew before the sender begins, growing would
+    /// not be part of the measured time.
     pub(super) fn arrived_for_mapping(&mut self) -> Result<(), CallError> {
         let is_first = self.calls == 0;
         self.arrived();

@@ -16,8 +16,8 @@ use crate::buffer::checked_length;
 pub struct Splice {
     transit: Option<TransitPipe>,
     chunk: usize,
-    /// Whether the size gives the end of the copy. If so, a call can announce to a socket that more
-    /// bytes follow.
+    /// Whether the job's size tells where the copy ends. Only then can a call announce to a socket
+    /// that more bytes follow.
     knows_end: bool,
 }
 

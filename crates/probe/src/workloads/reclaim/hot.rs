@@ -95,8 +95,7 @@ impl Hot {
         Ok(Self { order, pages })
     }
 
-    /// Writes the pages' values and, after them, random words, which swap
-    /// cannot compress.
+    /// Writes each page: first its value, then random words, which swap cannot compress.
     pub fn fill(&self) {
         let Pages::Data(region) = &self.pages else {
             panic!("code comes from its file");
