@@ -50,7 +50,7 @@ enum Stage {
 /// The place that a write-back has brought the changes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reached {
-    /// A later `fsync` brings the changes to the device.
+    /// The source, but not its device: a later `fsync` brings the changes there.
     Source,
     Device,
 }

@@ -36,7 +36,7 @@ const INO_UNKNOWN: u64 = 0xffff_ffff;
 pub(super) struct Written {
     pub ino: u64,
     pub bytes: u32,
-    /// The written content or its offset is not what the kernel assumes, so the
+    /// Whether the written content or its offset is not what the kernel assumes, so that the
     /// kernel's pages are wrong.
     pub is_moved: bool,
 }

@@ -14,7 +14,7 @@ use crate::tree::Version;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WriteHow {
-    /// Without a copy, an error of the write may be reported by the next write, by
+    /// Whether an error of a write without a copy may be reported only later: by the next write, by
     /// `flush` or by `sync`.
     pub may_end_later: bool,
     /// Whether the file is open with `O_APPEND`.

@@ -47,7 +47,7 @@ pub(crate) struct Opened {
     pub is_writable: bool,
     /// Whether the kernel's pages are still valid.
     pub keeps_pages: bool,
-    /// The kernel was last given a length or time that is now wrong.
+    /// Whether the kernel was last given a length or time that is now wrong.
     pub is_news: bool,
 }
 

@@ -13,7 +13,8 @@ pub(super) const NEW_FILE: &[u8] = b"/proc/self/stat";
 
 #[derive(Default)]
 pub(super) struct ServerClock {
-    /// A time of the server's clock, and the moment here when that time had passed.
+    /// The last observed time of the server's clock, in seconds, and a moment of this machine's
+    /// clock by which the server had reached that time.
     latest: Mutex<Option<(i64, Instant)>>,
 }
 
