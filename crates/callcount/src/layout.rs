@@ -7,7 +7,7 @@ pub const OUTCOME_WHOLE: u32 = 0x80;
 pub const OUTCOME_ERROR: u32 = 0x1000;
 pub const ERROR_MASK: u32 = 0xfff;
 
-/// Program of threads whose calls are not part of the trace.
+/// Stands for the program's number in threads whose calls are not part of the trace.
 pub const PROGRAM_NOT_TRACED: u32 = u32::MAX;
 
 pub const EVENT_FILE: u32 = 1;

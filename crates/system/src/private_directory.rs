@@ -346,7 +346,8 @@ impl Directory {
     }
 }
 
-/// A lock that is a file. Dropping it removes the file. A file whose holder is gone means nothing.
+/// A lock that is a file. Dropping it removes the file. A file that an ended process left locks
+/// nothing.
 #[derive(Debug)]
 pub struct LockFile {
     path: PathBuf,

@@ -68,15 +68,15 @@ fn why_not_compared(experiment: &Experiment, plan: &Plan) -> Option<String> {
     let questions = plan.compared().len();
     if questions > QUESTIONS_MAX {
         return Some(format!(
-            "only the order of the first block was checked: with {questions} questions, those that \
-             were still open later can be too many combinations"
+            "only the first block was checked: in later blocks, too many combinations of the \
+             {questions} questions may have been open"
         ));
     }
     let compares =
         experiment.reference.is_some() || !pairs(experiment, &plan.treatments).is_empty();
     compares.then(|| {
-        "only the order of the first block was checked: treatments are also compared with a \
-         reference, and which of these comparisons were still open later is not known"
+        "only the first block was checked: treatments are also compared with a reference, and it \
+         is not known which of these comparisons were open in later blocks"
             .to_owned()
     })
 }
