@@ -88,13 +88,14 @@ class Tally:
         self.calls = 0
 
     def add(self, count, comparison):
-        listed = comparison["functions"]
+        functions = comparison["functions"]
+        listed = functions["listed"] if functions else []
         calls = [one["calls"] for one in count["functions"] if one["name"] == self.function]
         self.calls = calls[0] if calls else 0
         if listed and listed[0]["name"] == self.function:
             self.first += 1
-            self.found.append(listed[0]["instructions"])
-        self.explained.append(comparison["explained"] or 0.0)
+            self.found.append(round(listed[0]["instructions"]["value"]))
+        self.explained.append(functions["explained"] if functions else 0.0)
 
     def row(self):
         found = span(self.found) if self.found else "–"
@@ -135,7 +136,7 @@ def identical():
     empty, lists = 0, 0
     for seed, said in counted_side_by_side(["toll"], [COMMAND] * (len(places()) + 1)):
         lists += len(said["comparisons"])
-        empty += sum(not comparison["functions"] for comparison in said["comparisons"])
+        empty += sum(comparison["functions"] is None for comparison in said["comparisons"])
         note(f"seed {seed}: {empty} of {lists} lists of identical kernels are empty")
     return empty, lists
 
@@ -145,8 +146,8 @@ def places():
 
 
 def seeds():
-    # Each count uses three seeds.
-    return range(1, 3 * args.runs, 3)
+    # Each count uses fewer seeds than this.
+    return range(1, 10 * args.runs, 10)
 
 
 def verdict(right, of):
@@ -164,8 +165,8 @@ def main():
     tried = sum(len(one.explained) for one in tallies)
     print(f"""# Which functions of a kernel differ
 
-`make bench-functions`: Linux {base['release']}, `{COMMAND}`, counted three times on each side, each time with other seeds of
-random numbers. All lists are those of `toll count --json`.
+`make bench-functions`: Linux {base['release']}, `{COMMAND}`, counted on both sides with each of eight seeds of random
+numbers, and with other seeds for each list. All lists are those of `toll count --json`.
 
 - A cost planted in one function ranks first: {verdict(first, tried)}.
 - Identical kernels yield no function: {verdict(empty, lists)}.

@@ -8,15 +8,11 @@ mod symbols;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Serialize;
-use toll_stats::range_confidence;
-
-use crate::claim::model::{Better, Estimate};
-use crate::claim::ratio::JudgedRatio;
-pub use comparison::{CountComparison, Difference, DifferingFunction, comparisons};
+pub use comparison::{CountComparison, Pairs};
 pub use iteration::{PROGRAMS, functions_in_the_middle};
 pub use linking::Linking;
 pub use programs::Programs;
+use serde::Serialize;
 pub use symbols::Symbols;
 
 /// Bytes of the head of a record, and of each entry after it
@@ -151,6 +147,7 @@ pub struct CommandCount {
     pub major_faults: u64,
     /// Largest minus smallest total, as a share of the median total.
     pub spread: f64,
+    /// Instructions of each run, in the order of their seeds.
     pub runs: Vec<Instructions>,
     /// Functions of the median run.
     pub functions: Vec<FunctionCount>,
@@ -173,13 +170,12 @@ pub struct CountedRun {
 
 impl CommandCount {
     /// Summarises the runs of a command under a kernel, at least one.
-    pub fn new(command: String, kernel: String, mut runs: Vec<CountedRun>) -> Self {
-        runs.sort_by_key(|run| run.executed.instructions.total);
-        let totals = runs.iter().map(|run| run.executed.instructions).collect();
-        let [least, middle, most] = [0, (runs.len() - 1) / 2, runs.len() - 1].map(|i| &runs[i]);
-        let instructions = middle.executed.instructions;
-        let range = most.executed.instructions.total - least.executed.instructions.total;
-        let spread = range as f64 / instructions.total as f64;
+    pub fn new(command: String, kernel: String, runs: &[CountedRun]) -> Self {
+        let total = |run: &CountedRun| run.executed.instructions.total;
+        let mut sorted: Vec<&CountedRun> = runs.iter().collect();
+        sorted.sort_by_key(|run| total(run));
+        let [least, middle, most] = [0, (runs.len() - 1) / 2, runs.len() - 1].map(|i| sorted[i]);
+        let spread = (total(most) - total(least)) as f64 / total(middle) as f64;
         let by_function: Vec<BTreeMap<String, u64>> = runs.iter().map(by_function).collect();
         let varying = if spread > AGREEMENT {
             varying(&by_function)
@@ -190,24 +186,15 @@ impl CommandCount {
             command,
             kernel,
             kernel_release: middle.kernel_release.clone(),
-            instructions,
+            instructions: middle.executed.instructions,
             minor_faults: middle.minor_faults,
             major_faults: middle.major_faults,
             spread,
-            runs: totals,
+            runs: runs.iter().map(|run| run.executed.instructions).collect(),
             functions: middle.executed.functions.clone(),
             varying,
             by_function,
         }
-    }
-
-    /// Returns the smallest and the largest count of a function over the runs.
-    fn range_of(&self, name: &str) -> [u64; 2] {
-        let counts = || {
-            let runs = self.by_function.iter();
-            runs.map(|run| run.get(name).copied().unwrap_or_default())
-        };
-        [counts().min(), counts().max()].map(Option::unwrap_or_default)
     }
 
     /// Returns system calls by name, those with most calls first. On x86-64, all functions of
@@ -228,22 +215,10 @@ impl CommandCount {
         self.spread <= AGREEMENT
     }
 
-    /// Returns the ratio of the median runs' instructions, this command's over those of another
-    /// one. Its interval spans the ratios of all runs.
-    pub fn ratio(&self, reference: &Self) -> JudgedRatio {
-        let over = |one: u64, other: u64| one as f64 / other as f64;
-        let ([least, most], [other_least, other_most]) = (self.ends(), reference.ends());
-        JudgedRatio {
-            ratio: Estimate {
-                value: over(self.instructions.total, reference.instructions.total),
-                low: over(least, other_most),
-                high: over(most, other_least),
-                confidence: range_confidence(reference.runs.len(), self.runs.len()),
-            },
-            better: Better::Lower,
-            may_decide: true,
-            noise: 0.0,
-        }
+    /// Instructions of each run, in total and by function.
+    fn lengths(&self) -> impl Iterator<Item = (f64, &BTreeMap<String, u64>)> {
+        let totals = self.runs.iter().map(|run| run.total as f64);
+        totals.zip(&self.by_function)
     }
 
     /// Returns the smallest and the largest total.
@@ -276,13 +251,9 @@ fn varying(runs: &[BTreeMap<String, u64>]) -> Vec<VaryingFunction> {
     all
 }
 
-pub fn has_several_kernels(counts: &[CommandCount]) -> bool {
-    counts.iter().any(|one| one.kernel != counts[0].kernel)
-}
-
 /// Returns a label for each count: its command and, if there are several, its kernel.
 pub fn labels(counts: &[CommandCount]) -> Vec<String> {
-    let has_kernels = has_several_kernels(counts);
+    let has_kernels = counts.iter().any(|one| one.kernel != counts[0].kernel);
     let label = |one: &CommandCount| {
         if has_kernels {
             format!("{} on {}", one.command, one.kernel)
@@ -328,8 +299,8 @@ mod tests {
             },
             ..CountedRun::default()
         };
-        let runs = totals.iter().map(run).collect();
-        CommandCount::new(name.into(), kernel.into(), runs)
+        let runs: Vec<CountedRun> = totals.iter().map(run).collect();
+        CommandCount::new(name.into(), kernel.into(), &runs)
     }
 
     #[test]
@@ -370,22 +341,17 @@ mod tests {
             executed: found,
             ..CountedRun::default()
         };
-        let command = CommandCount::new("x".into(), "toll".into(), vec![run]);
+        let command = CommandCount::new("x".into(), "toll".into(), &[run]);
         assert_eq!(command.system_calls(), [("read", 4)]);
     }
 
     #[test]
-    fn runs_that_differ_are_told_and_are_no_regression_where_they_overlap() {
-        let command = |totals: &[u64]| command("x", "toll", totals);
-        let (old, new) = (command(&[100_000, 100_005]), command(&[101_000, 101_001]));
-        assert!(old.is_settled() && old.instructions.total == 100_000);
-        assert!(old.varying.is_empty());
-        let is_regression = |one: &CommandCount, limit: f64| {
-            one.ratio(&old).regression(limit) == toll_stats::Decision::Supported
-        };
-        assert!(is_regression(&new, 0.001) && !is_regression(&new, 0.01));
-        let varying = command(&[102_000, 99_000]);
-        assert!(!varying.is_settled() && !is_regression(&varying, 0.001));
+    fn functions_are_named_that_vary_between_runs_which_do_not_agree() {
+        let settled = command("x", "toll", &[100_005, 100_000]);
+        assert!(settled.is_settled() && settled.varying.is_empty());
+        assert_eq!(settled.instructions.total, 100_000);
+        let varying = command("x", "toll", &[102_000, 99_000]);
+        assert!(!varying.is_settled());
         assert_eq!(varying.varying[0].instructions, 3_000);
     }
 }

@@ -80,5 +80,5 @@ pub use step::StepModel;
 pub use stopped::{stopped_decision_p, stopped_interval, values_needed};
 pub use tarone::{can_reject, tarone_holm};
 pub use test_step::TestStep;
-pub use two_sample::{range_confidence, shift};
+pub use two_sample::shift;
 pub use welch::Welch;

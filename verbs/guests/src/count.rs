@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 use signal_hook::consts::SIGINT;
 use toll_core::count::{
-    CommandCount, CountComparison, CountedRun, Programs, Symbols, comparisons, executed, labels,
+    CommandCount, CountComparison, CountedRun, Pairs, Programs, Symbols, executed, labels,
 };
 use toll_core::format;
 use toll_core::spec::adhoc::needs_shell;
@@ -51,9 +51,9 @@ A guest has the command's program with its interpreter and libraries, the files 
 and those of --file and --tree. It has no network and no terminal, and its current directory has the
 same path as here and is empty.
 
-For each function that differs, the column \"over the runs\" shows the range of differences: any run
-of one side minus any run of the other. A function that varies by as much as it differs is not
-listed; more runs find more functions.
+Runs of two commands are compared in pairs with the same seed. Each difference has an interval; all
+comparisons of a call, with their functions, are wrong in at most one call of 20. A function whose
+difference may be 0 is not listed; more runs find more functions.
 
 Functions have the names of symbols in the kernel, programs and libraries. Those of the command's
 own program have [program] after their name. A stripped program has only the functions that it
@@ -65,8 +65,8 @@ pub struct CountArguments {
     /// Commands, each in quotes; all others are compared with the first
     #[arg(value_name = "COMMAND", required = true)]
     commands: Vec<String>,
-    /// Run each command N times, and show whether the runs agree [default: 2, or 3 if commands or
-    /// kernels are compared]
+    /// Run each command N times [default: 2, or the fewest runs that can decide all comparisons: 6
+    /// for one comparison]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100))]
     runs: Option<u64>,
     /// Seed of the guest's random numbers in the first run; each later run has the next seed
@@ -108,7 +108,7 @@ pub struct CountArguments {
     #[arg(long, requires = "by")]
     all: bool,
     /// End with status 3 if a command executes more instructions than its reference, by
-    /// more than a limit in every run (regression=0.1%)
+    /// more than a limit with its whole interval (regression=0.1%)
     #[arg(long, value_name = "CONDITION", value_parser = toll_driver::gate::parse)]
     fail_on: Option<Condition>,
     /// Print one JSON document
@@ -145,50 +145,58 @@ struct Counting {
 pub fn run(arguments: &CountArguments) -> anyhow::Result<ExitCode> {
     output::check_standard_output()?;
     check_kernels(&arguments.kernel)?;
-    let sides = arguments.commands.len() * arguments.kernel.len();
-    let limit = match arguments.fail_on {
-        Some(Condition::Regression(limit)) if sides > 1 => Some(limit),
-        None => None,
-        Some(_) => bail!(Failure::Usage(
-            "cannot use --fail-on: here it takes regression=LIMIT and needs two commands or kernels"
-                .into()
-        )),
-    };
+    let pairs = Pairs::new(arguments.commands.len(), arguments.kernel.len());
+    let runs = runs(arguments, &pairs);
+    let limit = limit(arguments.fail_on, &pairs, runs)?;
     let interrupt = Interrupt::listen().context("cannot listen for signals")?;
-    // Two runs show whether counts repeat, but differ by chance too often for comparisons.
-    let default = match arguments.commands.len() * arguments.kernel.len() {
-        1 => 2,
-        _ => 3,
-    };
-    let of = arguments.runs.unwrap_or(default);
     let mut counts = Vec::new();
     for command in &arguments.commands {
         for kernel in &arguments.kernel {
             let counting = counting(arguments, command, kernel)?;
-            let runs = (1..=of).map(|number| {
+            let count = |number| {
                 output::note(&format!(
-                    "counting {command} on kernel {kernel}, run {number} of {of} …"
+                    "counting {command} on kernel {kernel}, run {number} of {runs} …"
                 ));
                 let seed = arguments.seed.wrapping_add(number - 1);
-                let counted = count(arguments, &counting.spec, seed, &interrupt)?;
-                check_end(arguments, command, &counted)?;
-                let end = counted.end;
-                let symbols = Symbols::read(&end.symbols);
-                let executed = executed(&counted.records, &symbols, &counting.programs);
-                Ok(CountedRun {
-                    executed: executed.map_err(anyhow::Error::msg)?,
-                    minor_faults: end.minor_faults,
-                    major_faults: end.major_faults,
-                    kernel_release: end.kernel_release,
-                })
-            });
-            let runs = runs.collect::<anyhow::Result<Vec<_>>>()?;
-            counts.push(CommandCount::new(command.clone(), kernel.clone(), runs));
+                count(arguments, command, &counting, seed, &interrupt)
+            };
+            let runs = (1..=runs).map(count).collect::<anyhow::Result<Vec<_>>>()?;
+            counts.push(CommandCount::new(command.clone(), kernel.clone(), &runs));
         }
     }
-    let comparisons = comparisons(&counts);
-    show(arguments, &counts, &comparisons)?;
+    let comparisons = pairs.compare(&counts);
+    show(arguments, &pairs, &counts, &comparisons)?;
     judge(&counts, &comparisons, limit)
+}
+
+/// Returns how often each command runs.
+fn runs(arguments: &CountArguments, pairs: &Pairs) -> u64 {
+    let default = if pairs.is_empty() {
+        // Two runs show whether counts repeat.
+        2
+    } else {
+        pairs.runs_needed() as u64
+    };
+    arguments.runs.unwrap_or(default)
+}
+
+/// Returns the share of a regression with which the call fails.
+fn limit(condition: Option<Condition>, pairs: &Pairs, runs: u64) -> anyhow::Result<Option<f64>> {
+    let needed = pairs.runs_needed();
+    match condition {
+        None => Ok(None),
+        Some(Condition::Regression(_)) if !pairs.is_empty() && runs < needed as u64 => {
+            bail!(Failure::Usage(format!(
+                "cannot use --fail-on with -r {runs}: these comparisons need {needed} runs of each \
+                 command; use -r {needed}"
+            )))
+        }
+        Some(Condition::Regression(limit)) if !pairs.is_empty() => Ok(Some(limit)),
+        Some(_) => bail!(Failure::Usage(
+            "cannot use --fail-on: here it takes regression=LIMIT and needs two commands or kernels"
+                .into()
+        )),
+    }
 }
 
 fn check_kernels(names: &[String]) -> anyhow::Result<()> {
@@ -207,11 +215,14 @@ fn check_kernels(names: &[String]) -> anyhow::Result<()> {
 
 fn show(
     arguments: &CountArguments,
+    pairs: &Pairs,
     counts: &[CommandCount],
     comparisons: &[CountComparison],
 ) -> anyhow::Result<()> {
     match arguments.format {
-        Some(Format::Markdown) => return output::document(&count_formats::markdown(counts)),
+        Some(Format::Markdown) => {
+            return output::document(&count_formats::markdown(counts, comparisons));
+        }
         Some(Format::GithubActionBenchmark) => {
             return output::json(&count_formats::github_action_benchmark(counts));
         }
@@ -230,7 +241,7 @@ fn show(
         (true, false) => FUNCTIONS_SHOWN,
         (true, true) => usize::MAX,
     };
-    output::result(&counted(counts, comparisons, rows))
+    output::result(&counted(counts, comparisons, pairs.runs_needed(), rows))
 }
 
 fn judge(
@@ -244,10 +255,7 @@ fn judge(
     let labels = labels(counts);
     let worse: Vec<&str> = comparisons
         .iter()
-        .filter(|one| {
-            let ratio = counts[one.count].ratio(&counts[one.reference]);
-            ratio.regression(limit) == Decision::Supported
-        })
+        .filter(|one| one.judged().regression(limit) == Decision::Supported)
         .map(|one| labels[one.count].as_str())
         .collect();
     if worse.is_empty() {
@@ -344,25 +352,36 @@ fn check_memory(command: &str, memory_bytes: u64, files: &ProgramFiles) -> anyho
 
 fn count(
     arguments: &CountArguments,
-    spec: &GuestSpec,
+    command: &str,
+    counting: &Counting,
     seed: u64,
     interrupt: &Interrupt,
-) -> anyhow::Result<Counted> {
+) -> anyhow::Result<CountedRun> {
     let place = GuestPlace::make().map_err(anyhow::Error::msg)?;
     let interrupted = || interrupt.signal().is_some();
     // Each run has another seed. So a command that uses random numbers shows its variation.
-    let mut spec = spec.clone();
+    let mut spec = counting.spec.clone();
     spec.seed = seed;
     if let Some(counted) = &mut spec.counted {
         counted.seed = seed;
     }
     let counted = guest::count(&spec, place.directory(), arguments.timeout, &interrupted);
-    counted.map_err(|failure| match failure {
+    let counted = counted.map_err(|failure| match failure {
         GuestFailure::Interrupted => {
             Failure::Interrupted(interrupt.signal().unwrap_or(SIGINT)).into()
         }
         GuestFailure::Missing(why) => Failure::Prerequisite(why).into(),
         GuestFailure::Failed(why) => anyhow::Error::msg(why),
+    })?;
+    check_end(arguments, command, &counted)?;
+    let end = counted.end;
+    let symbols = Symbols::read(&end.symbols);
+    let executed = executed(&counted.records, &symbols, &counting.programs);
+    Ok(CountedRun {
+        executed: executed.map_err(anyhow::Error::msg)?,
+        minor_faults: end.minor_faults,
+        major_faults: end.major_faults,
+        kernel_release: end.kernel_release,
     })
 }
 

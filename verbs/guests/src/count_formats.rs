@@ -1,26 +1,20 @@
 //! Instruction counts in formats for other programs.
 
+use crate::count_report::ratio;
 use serde_json::{Map, Value, json};
-use toll_core::count::{CommandCount, Instructions, comparisons, labels};
+use toll_core::count::{CommandCount, CountComparison, Instructions, labels};
 use toll_document::{Column, Inline, Markup, Row, sanitize, table};
 use toll_report::benchmark_formats::{bencher_measure, github_action_entry};
 
 /// Formats a Markdown table, for a comment on a change.
-pub fn markdown(counts: &[CommandCount]) -> String {
+pub fn markdown(counts: &[CommandCount], comparisons: &[CountComparison]) -> String {
     let names = ["instructions", "user", "kernel", "page faults", "ratio"];
     let columns: Vec<Column> = std::iter::once(Column::words("command"))
         .chain(names.map(Column::numbers))
         .collect();
-    let pairs = comparisons(counts);
     let ratio = |index: usize| {
-        let pair = pairs.iter().find(|pair| pair.count == index);
-        pair.map_or_else(
-            || "1".to_owned(),
-            |pair| {
-                let ratio = counts[index].ratio(&counts[pair.reference]).ratio;
-                format!("{:.4}", ratio.value)
-            },
-        )
+        let found = comparisons.iter().find(|one| one.count == index);
+        found.map_or_else(|| "1".to_owned(), |one| ratio(&one.ratio))
     };
     let row = |(index, label): (usize, String)| {
         let one = &counts[index];
@@ -71,7 +65,7 @@ pub fn bencher(counts: &[CommandCount]) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use toll_core::count::{CountedRun, Executed};
+    use toll_core::count::{CountedRun, Executed, Pairs};
 
     fn counts() -> [CommandCount; 2] {
         let count = |command: &str, totals: [u64; 2]| {
@@ -87,7 +81,7 @@ mod tests {
                 minor_faults: 3,
                 ..CountedRun::default()
             };
-            CommandCount::new(command.into(), "toll".into(), totals.map(run).into())
+            CommandCount::new(command.into(), "toll".into(), &totals.map(run))
         };
         [
             count("cat a|b", [1000, 1000]),
@@ -97,14 +91,16 @@ mod tests {
 
     #[test]
     fn each_format_has_all_commands_and_nothing_that_a_terminal_obeys() {
-        insta::assert_snapshot!(markdown(&counts()), @r#"
+        let counts = counts();
+        let comparisons = Pairs::new(2, 1).compare(&counts);
+        insta::assert_snapshot!(markdown(&counts, &comparisons), @r#"
         | command | instructions | user | kernel | page faults | ratio |
         | :-- | --: | --: | --: | --: | --: |
         | `cat a\|b` | 1000 | 990 | 10 | 3 | 1 |
-        | `cat�c` | 2000 | 1990 | 10 | 3 | 2.0000 |
+        | `cat�c` | 2000 | 1990 | 10 | 3 | 2.0020 \[2.0000, 2.0040\] |
         "#);
         let json = |value: Value| serde_json::to_string_pretty(&value).unwrap();
-        insta::assert_snapshot!(json(github_action_benchmark(&counts())), @r#"
+        insta::assert_snapshot!(json(github_action_benchmark(&counts)), @r#"
         [
           {
             "extra": "user: 990\nkernel: 10\npage faults: 3",
@@ -122,7 +118,7 @@ mod tests {
           }
         ]
         "#);
-        insta::assert_snapshot!(json(bencher(&counts())), @r#"
+        insta::assert_snapshot!(json(bencher(&counts)), @r#"
         {
           "cat a|b": {
             "instructions": {

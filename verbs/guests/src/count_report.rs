@@ -1,8 +1,7 @@
 //! The report on the instructions of commands as text.
 
-use toll_core::count::{
-    AGREEMENT, CommandCount, CountComparison, DifferingFunction, FunctionCount, labels,
-};
+use toll_core::claim::model::{Estimate, FunctionDifference, FunctionDifferences};
+use toll_core::count::{AGREEMENT, CommandCount, CountComparison, FunctionCount, labels};
 use toll_core::format;
 use toll_document::{Column, Document, Paint, Row, paragraph, table};
 
@@ -13,21 +12,26 @@ const CALLS_SHOWN: usize = 12;
 const VARYING_SHOWN: usize = 3;
 
 /// Formats the result as a sentence, a table, at most `functions` functions, and remarks.
+/// Comparisons need `runs_needed` runs.
 pub fn of_commands(
     counts: &[CommandCount],
     comparisons: &[CountComparison],
+    runs_needed: usize,
     functions: usize,
 ) -> Document {
     let labels = labels(counts);
     let mut text = Document::default();
     for one in comparisons {
         let said = format!(
-            "{} executes {:.4} times the instructions of {}.",
+            "{} executes {} times the instructions of {}.",
             labels[one.count],
-            counts[one.count].ratio(&counts[one.reference]).ratio.value,
+            ratio(&one.ratio),
             labels[one.reference]
         );
         text += paragraph(&said, 0, Paint::Bold);
+    }
+    if comparisons.iter().any(|one| !one.may_decide) {
+        text += paragraph(too_few_runs(&counts[0], runs_needed), 0, Paint::Yellow);
     }
     if let [only] = counts {
         let sum = format::exact(only.instructions.total);
@@ -46,9 +50,11 @@ pub fn of_commands(
             text += functions_of(only, functions);
         }
         for one in comparisons {
-            let title = format!("{} against {}", labels[one.count], labels[one.reference]);
-            text += differing_functions(&title, one, functions);
-            text.gap();
+            if one.may_decide {
+                let title = format!("{} against {}", labels[one.count], labels[one.reference]);
+                text += differing_functions(&title, one, functions);
+                text.gap();
+            }
         }
     }
     for (one, label) in counts.iter().zip(&labels) {
@@ -114,46 +120,54 @@ fn functions_of(one: &CommandCount, rows: usize) -> Document {
 }
 
 fn differing_functions(title: &str, one: &CountComparison, rows: usize) -> Document {
-    let row = |function: &DifferingFunction| {
-        let difference = function.difference;
-        let share = difference.instructions as f64 / one.difference.instructions as f64;
+    let title = paragraph(title, 0, Paint::Bold);
+    let Some(functions) = &one.functions else {
+        return title + paragraph("the difference in total may be 0", 0, Paint::Plain);
+    };
+    let row = |function: &FunctionDifference| {
+        let [value, low, high] = instructions(&function.instructions);
         Row::new([
             function.name.clone(),
-            format::signed(difference.instructions),
-            format!(
-                "{} to {}",
-                format::signed(difference.low),
-                format::signed(difference.high)
-            ),
-            // Without a total difference there are no shares.
-            match one.explained {
-                Some(_) => format::percent(share),
-                None => String::new(),
-            },
+            value,
+            format!("{low} to {high}"),
+            format::percent(function.instructions.value / functions.difference.value),
         ])
     };
-    let all: Vec<Row> = one.functions.iter().map(row).collect();
-    let title = paragraph(title, 0, Paint::Bold);
-    let table = function_table(&["over the runs", "share"], all, rows);
-    title + table + paragraph(explained(one), 0, Paint::Plain)
+    let all: Vec<Row> = functions.listed.iter().map(row).collect();
+    let table = function_table(&["interval", "share"], all, rows);
+    title + table + paragraph(explained(functions), 0, Paint::Plain)
+}
+
+/// A difference and its interval, rounded to instructions.
+fn instructions(difference: &Estimate) -> [String; 3] {
+    let ends = [difference.value, difference.low, difference.high];
+    ends.map(|count| format::signed(count.round() as i64))
+}
+
+/// A ratio and its interval. Counts repeat to more digits than times.
+pub fn ratio(ratio: &Estimate) -> String {
+    format!("{:.4} [{:.4}, {:.4}]", ratio.value, ratio.low, ratio.high)
+}
+
+/// Says that the comparisons decide nothing.
+fn too_few_runs(count: &CommandCount, needed: usize) -> String {
+    format!(
+        "this decides nothing: it takes {needed} runs of each command, not {}; use -r {needed}",
+        count.runs.len()
+    )
 }
 
 /// Says how much of the total difference the functions explain.
-fn explained(one: &CountComparison) -> String {
-    let whole = format::signed(one.difference.instructions);
-    match (one.explained, one.functions.is_empty()) {
-        (None, _) => "there is no difference in total".to_owned(),
-        (Some(_), true) => {
-            format!(
-                "no function differs more than it varies between runs; the total difference is {whole}"
-            )
-        }
-        (Some(share), false) => format!(
-            "these functions explain {} of {whole}; the rest is {}",
-            format::percent(share),
-            format::signed(one.rest)
-        ),
+fn explained(one: &FunctionDifferences) -> String {
+    let [whole, ..] = instructions(&one.difference);
+    if one.listed.is_empty() {
+        return format!(
+            "no function differs more than it varies between runs; the total difference is {whole}"
+        );
     }
+    let [rest, ..] = instructions(&one.rest);
+    let share = format::percent(one.explained);
+    format!("these functions explain {share} of {whole}; the rest is {rest}")
 }
 
 /// A table of functions with their instructions and further columns.
@@ -202,14 +216,14 @@ mod tests {
     use toll_document::Style;
 
     use super::*;
-    use toll_core::count::{CountedRun, Executed, Instructions, comparisons};
+    use toll_core::count::{CountedRun, Executed, Instructions, Pairs};
 
     #[test]
     fn a_comparison_names_the_factor_the_functions_and_what_varies() {
         let style = Style::new(false, 80, true);
-        let count = |kernel: &str, totals: [u64; 2]| {
-            let run = |total| {
-                let (user, kernel) = (total - 1000, 1000);
+        let count = |kernel: &str, totals: &[u64]| {
+            let run = |total: &u64| {
+                let total = *total;
                 let functions = vec![FunctionCount {
                     name: "vfs_read".into(),
                     instructions: total,
@@ -219,8 +233,8 @@ mod tests {
                     executed: Executed {
                         instructions: Instructions {
                             total,
-                            user,
-                            kernel,
+                            user: total - 1000,
+                            kernel: 1000,
                         },
                         functions,
                     },
@@ -228,15 +242,19 @@ mod tests {
                     ..CountedRun::default()
                 }
             };
-            CommandCount::new("cat x".into(), kernel.into(), totals.map(run).into())
+            let runs: Vec<CountedRun> = totals.iter().map(run).collect();
+            CommandCount::new("cat x".into(), kernel.into(), &runs)
         };
-        let counts = [
-            count("toll", [1_000_000, 1_000_000]),
-            count("mine", [1_150_000, 1_200_000]),
-        ];
-        let text = of_commands(&counts, &comparisons(&counts), 20).show(style);
+        let shown = |counts: [CommandCount; 2]| {
+            let pairs = Pairs::new(1, 2);
+            let comparisons = pairs.compare(&counts);
+            of_commands(&counts, &comparisons, pairs.runs_needed(), 20).show(style)
+        };
+        let (million, more) = ([1_000_000; 6], 1_150_000);
+        let varying = [more, more, 1_200_000, more, more, more];
+        let text = shown([count("toll", &million), count("mine", &varying)]);
         for expected in [
-            "cat x on mine executes 1.1500 times the instructions of cat x on toll.",
+            "cat x on mine executes 1.1500 [1.1500, 1.2000] times the instructions of",
             "1,000,000",
             "vfs_read      +150,000  +150,000 to +200,000  100",
             "these functions explain 100 % of +150,000; the rest is 0",
@@ -246,8 +264,10 @@ mod tests {
             assert!(text.contains(expected), "{expected} in {text}");
         }
         assert!(!text.contains("on toll varies"), "{text}");
-        let same = [count("toll", [5000; 2]), count("mine", [5000; 2])];
-        let same = of_commands(&same, &comparisons(&same), 20);
-        assert!(same.show(style).contains("there is no difference in total"));
+        let same = shown([count("toll", &million), count("mine", &million)]);
+        assert!(same.contains("the difference in total may be 0"), "{same}");
+        let few = shown([count("toll", &[1_000; 5]), count("mine", &[2_000; 5])]);
+        let expected = "this decides nothing: it takes 6 runs of each command, not 5; use -r 6";
+        assert!(few.contains(expected) && !few.contains("against"), "{few}");
     }
 }

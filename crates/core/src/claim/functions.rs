@@ -23,23 +23,37 @@ pub(super) fn explain(
     (treatment, reference): (usize, usize),
     confidence: f64,
 ) -> Option<FunctionDifferences> {
+    let side = |index: usize, block: u32| {
+        let length = *context.column(PATH_LENGTH, index).get(&block)?;
+        Some((length, context.functions(index, block)?))
+    };
     let blocks: Vec<Block> = context
         .common_blocks(PATH_LENGTH, &[treatment, reference])
         .into_iter()
-        .filter_map(|block| Block::new(context, treatment, reference, block))
+        .filter_map(|block| Some(Block::new(side(treatment, block)?, side(reference, block)?)))
         .collect();
-    if blocks.is_empty() {
-        return None;
-    }
     let interval = |values: &[f64]| {
         stopped_interval(values, confidence, context.look_at(&[treatment, reference]))
     };
+    explain_blocks(&blocks, confidence, &interval)
+}
+
+/// Returns the functions that differ over the blocks, by an interval of the given confidence.
+/// `None` if there are too few blocks for it.
+pub(crate) fn explain_blocks(
+    blocks: &[Block],
+    confidence: f64,
+    interval: &dyn Fn(&[f64]) -> Interval,
+) -> Option<FunctionDifferences> {
+    if blocks.is_empty() {
+        return None;
+    }
     let lengths: Vec<f64> = blocks.iter().map(|block| block.path_length).collect();
     let difference = interval(&lengths);
     if !difference.reaches(confidence) {
         return None;
     }
-    let mut differing = differing(&blocks, &interval);
+    let mut differing = differing(blocks, interval);
     keep_until_explained(&mut differing, |(_, one)| size(one), size(&difference));
     let rests: Vec<f64> = blocks.iter().map(|block| block.rest(&differing)).collect();
     let rest = interval(&rests);
@@ -61,29 +75,27 @@ fn size(interval: &Interval) -> f64 {
 }
 
 /// Differences in one block: treatment minus reference.
-struct Block<'a> {
+pub(crate) struct Block<'a> {
     path_length: f64,
     functions: BTreeMap<&'a str, f64>,
 }
 
 impl<'a> Block<'a> {
-    fn new(
-        context: &AnalysisContext<'a>,
-        treatment: usize,
-        reference: usize,
-        block: u32,
-    ) -> Option<Self> {
+    /// Takes the path length of each side, and the instructions of its functions.
+    pub(crate) fn new(
+        treatment: (f64, &'a BTreeMap<String, u64>),
+        reference: (f64, &'a BTreeMap<String, u64>),
+    ) -> Self {
         let mut functions = BTreeMap::new();
-        for (side, sign) in [(treatment, 1.0), (reference, -1.0)] {
-            for (name, count) in context.functions(side, block)? {
+        for (side, sign) in [(treatment.1, 1.0), (reference.1, -1.0)] {
+            for (name, count) in side {
                 *functions.entry(name.as_str()).or_default() += sign * *count as f64;
             }
         }
-        let length = |side| context.column(PATH_LENGTH, side).get(&block);
-        Some(Self {
-            path_length: length(treatment)? - length(reference)?,
+        Self {
+            path_length: treatment.0 - reference.0,
             functions,
-        })
+        }
     }
 
     fn instructions_of(&self, name: &str) -> f64 {

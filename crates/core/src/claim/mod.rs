@@ -15,7 +15,7 @@ mod e_values;
 pub mod emulation;
 mod explanatory_metrics;
 mod figure;
-mod functions;
+pub(crate) mod functions;
 mod guest;
 mod metric;
 pub mod model;

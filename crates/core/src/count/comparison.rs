@@ -1,148 +1,120 @@
-//! Compares commands or kernels, by function.
-
-use std::collections::BTreeMap;
+//! Compares commands or kernels, in total and by function.
 
 use serde::Serialize;
+use toll_stats::{Looks, hodges_lehmann, values_needed};
 
-use super::{CommandCount, has_several_kernels};
-use crate::explain::parts::keep_until_explained;
+use super::CommandCount;
+use crate::claim::ALPHA;
+use crate::claim::functions::{Block, explain_blocks};
+use crate::claim::model::{Better, Estimate, FunctionDifferences};
+use crate::claim::ratio::JudgedRatio;
 
-/// Difference between a count and its reference, for the median runs. The ends bound the difference
-/// between any two runs of the sides.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Difference {
-    pub instructions: i64,
-    pub low: i64,
-    pub high: i64,
-}
-
-impl Difference {
-    /// Takes, for each side, the count of the median run, followed by the smallest and the largest
-    /// count.
-    fn new(one: (u64, [u64; 2]), reference: (u64, [u64; 2])) -> Self {
-        let less = |a: u64, b: u64| a.cast_signed() - b.cast_signed();
-        Self {
-            instructions: less(one.0, reference.0),
-            low: less(one.1[0], reference.1[1]),
-            high: less(one.1[1], reference.1[0]),
-        }
-    }
-
-    /// Whether all runs of one side exceed all runs of the other by more than the runs of both
-    /// sides differ among themselves. The width of the interval is the sum of both ranges.
-    fn is_told_from_variation(&self) -> bool {
-        let width = self.high - self.low;
-        self.low > width || self.high < -width
-    }
-}
-
-/// A function whose count differs between the sides by more than the runs of either vary.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct DifferingFunction {
-    pub name: String,
-    #[serde(flatten)]
-    pub difference: Difference,
-}
-
-/// A count compared with another one.
+/// A count compared with its reference, run by run: the runs of both with the same seed are a
+/// block.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CountComparison {
     /// Index of the count.
     pub count: usize,
     /// Index of the reference with which the count is compared.
     pub reference: usize,
-    #[serde(flatten)]
-    pub difference: Difference,
-    /// Functions that differ, the largest first. The differing functions that are not listed
-    /// have less than 1 % of the difference.
-    pub functions: Vec<DifferingFunction>,
-    /// The part of the difference that the functions do not explain.
-    pub rest: i64,
-    /// Share of the difference that the functions explain; absent if there is no difference.
-    pub explained: Option<f64>,
+    /// Instructions of the count over those of its reference.
+    pub ratio: Estimate,
+    /// Whether there are enough runs for the interval.
+    pub may_decide: bool,
+    /// Functions that account for the difference; absent if there are too few runs, or if the
+    /// difference may be 0.
+    pub functions: Option<FunctionDifferences>,
 }
 
-/// Compares each count with its reference: with several kernels, the same command under
-/// the first kernel; with one kernel, the first command. References are not compared with
-/// anything.
-pub fn comparisons(counts: &[CommandCount]) -> Vec<CountComparison> {
-    let has_kernels = has_several_kernels(counts);
-    let reference = |one: &CommandCount| {
-        if has_kernels {
-            counts
-                .iter()
-                .position(|other| other.command == one.command)
-                .unwrap_or_default()
-        } else {
-            0
+impl CountComparison {
+    /// Returns the ratio, to be held against a limit.
+    pub fn judged(&self) -> JudgedRatio {
+        JudgedRatio {
+            ratio: self.ratio,
+            better: Better::Lower,
+            may_decide: self.may_decide,
+            noise: 0.0,
         }
-    };
-    let pairs = counts.iter().map(reference).enumerate();
-    pairs
-        .filter(|(count, reference)| count != reference)
-        .map(|(count, reference)| compare(counts, count, reference))
-        .collect()
-}
-
-fn compare(counts: &[CommandCount], count: usize, reference: usize) -> CountComparison {
-    let (one, other) = (&counts[count], &counts[reference]);
-    let totals = |side: &CommandCount| (side.instructions.total, side.ends());
-    let difference = Difference::new(totals(one), totals(other));
-    let mut functions = differing(one, other);
-    let size = |one: &DifferingFunction| one.difference.instructions.unsigned_abs() as f64;
-    let whole = difference.instructions.unsigned_abs() as f64;
-    keep_until_explained(&mut functions, size, whole);
-    let named = functions.iter().map(|one| one.difference.instructions);
-    let rest = difference.instructions - named.sum::<i64>();
-    CountComparison {
-        count,
-        reference,
-        difference,
-        functions,
-        rest,
-        explained: (whole > 0.0).then(|| 1.0 - rest.unsigned_abs() as f64 / whole),
     }
 }
 
-fn differing(one: &CommandCount, other: &CommandCount) -> Vec<DifferingFunction> {
-    let middle = |side: &CommandCount| -> BTreeMap<String, u64> {
-        let functions = side.functions.iter();
-        functions
-            .map(|one| (one.name.clone(), one.instructions))
+/// Which counts are compared. All comparisons share one error rate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pairs(Vec<[usize; 2]>);
+
+impl Pairs {
+    /// Pairs each count with its reference: with several kernels, the same command under the first
+    /// kernel; with one kernel, the first command. Each command has its kernels next to each other.
+    pub fn new(commands: usize, kernels: usize) -> Self {
+        let reference = |count: usize| match kernels {
+            1 => 0,
+            _ => count - count % kernels,
+        };
+        let all = (0..commands * kernels).map(|count| [count, reference(count)]);
+        Self(
+            all.filter(|[count, reference]| count != reference)
+                .collect(),
+        )
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn confidence(&self) -> f64 {
+        1.0 - ALPHA / self.0.len().max(1) as f64
+    }
+
+    /// Returns the minimum number of runs of each command with which comparisons can decide.
+    pub fn runs_needed(&self) -> usize {
+        values_needed(self.confidence(), Looks::once(1))
+    }
+
+    /// Compares the counts, which are in the order of [`Pairs::new`] and have equally many runs.
+    pub fn compare(&self, counts: &[CommandCount]) -> Vec<CountComparison> {
+        let pairs = self.0.iter();
+        pairs
+            .map(|pair| compare(counts, *pair, self.confidence()))
             .collect()
-    };
-    let (middle, other_middle) = (middle(one), middle(other));
-    let sides = [(one, &middle), (other, &other_middle)];
-    let mut names: Vec<&String> = sides.iter().flat_map(|(_, middle)| middle.keys()).collect();
-    names.sort_unstable();
-    names.dedup();
-    let difference = |name: &String| {
-        let [one, other] = sides.map(|(side, middle)| {
-            let count = middle.get(name).copied().unwrap_or_default();
-            (count, side.range_of(name))
-        });
-        Difference::new(one, other)
-    };
-    let all = names.into_iter().map(|name| DifferingFunction {
-        name: name.clone(),
-        difference: difference(name),
-    });
-    all.filter(|one| one.difference.is_told_from_variation())
-        .collect()
+    }
+}
+
+fn compare(
+    counts: &[CommandCount],
+    [count, reference]: [usize; 2],
+    confidence: f64,
+) -> CountComparison {
+    let runs = counts[count].lengths().zip(counts[reference].lengths());
+    let (logs, blocks): (Vec<f64>, Vec<Block>) = runs
+        .map(|(one, other)| ((one.0 / other.0).ln(), Block::new(one, other)))
+        .unzip();
+    let logs = hodges_lehmann(&logs, confidence);
+    let judged = JudgedRatio::of_logs(&logs, confidence, Better::Lower);
+    let interval = |values: &[f64]| hodges_lehmann(values, confidence);
+    let may_be_equal = logs.contains(0.0);
+    CountComparison {
+        count,
+        reference,
+        ratio: judged.ratio,
+        may_decide: judged.may_decide,
+        functions: explain_blocks(&blocks, confidence, &interval).filter(|_| !may_be_equal),
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use toll_stats::Rng;
+    use std::collections::BTreeMap;
+
+    use toll_stats::{Decision, Rng};
 
     use super::super::tests::{command, function};
     use super::super::{CountedRun, Executed, Instructions};
     use super::*;
 
-    /// Runs, each with the counts of its functions.
-    fn of_functions(kernel: &str, runs: &[&[(&str, u64)]]) -> CommandCount {
-        let run = |functions: &&[(&str, u64)]| {
-            let total = functions.iter().map(|(_, count)| count).sum();
+    /// Counts of commands, given the counts of functions in each run.
+    fn of_functions(runs: &[BTreeMap<&str, u64>]) -> CommandCount {
+        let run = |functions: &BTreeMap<&str, u64>| {
+            let total = functions.values().sum();
             let functions = functions
                 .iter()
                 .map(|(name, count)| function(name, *count, 1));
@@ -158,114 +130,75 @@ mod tests {
                 ..CountedRun::default()
             }
         };
-        CommandCount::new("x".into(), kernel.into(), runs.iter().map(run).collect())
+        let runs: Vec<CountedRun> = runs.iter().map(run).collect();
+        CommandCount::new("x".into(), "toll".into(), &runs)
+    }
+
+    fn compared(one: CommandCount, other: CommandCount) -> CountComparison {
+        Pairs::new(2, 1).compare(&[one, other]).remove(0)
     }
 
     #[test]
-    fn functions_are_listed_that_no_variation_explains_until_they_are_the_difference() {
-        let old = of_functions(
-            "toll",
-            &[
-                &[("read", 1000), ("tick", 50)],
-                &[("read", 1000), ("tick", 90)],
-            ],
-        );
-        let new = of_functions(
-            "mine",
-            &[
-                &[("read", 3000), ("fget", 500), ("little", 5), ("tick", 80)],
-                &[("read", 3001), ("fget", 500), ("little", 5), ("tick", 60)],
-            ],
-        );
-        let [compared] = &comparisons(&[old.clone(), new])[..] else {
-            panic!("one is compared");
+    fn functions_are_listed_until_they_explain_the_difference() {
+        let side = |read: u64, fget: u64| -> Vec<BTreeMap<&str, u64>> {
+            let tick = [50, 90, 60, 80, 70, 55];
+            let run = |(number, tick): (usize, &u64)| {
+                let tick = if read > 1000 { 150 - tick } else { *tick };
+                let fget = fget + number as u64;
+                BTreeMap::from([("read", read), ("fget", fget), ("tick", tick)])
+            };
+            tick.iter().enumerate().map(run).collect()
         };
-        let listed: Vec<_> = compared
-            .functions
+        let (old, new) = (of_functions(&side(1000, 0)), of_functions(&side(3000, 500)));
+        let found = compared(old.clone(), new);
+        let functions = found.functions.as_ref().unwrap();
+        let listed: Vec<_> = functions
+            .listed
             .iter()
-            .map(|one| (one.name.as_str(), one.difference))
+            .map(|one| (one.name.as_str(), one.instructions.value))
             .collect();
-        let difference = |instructions, low, high| Difference {
-            instructions,
-            low,
-            high,
-        };
-        let expected = [
-            ("read", difference(2001, 2000, 2001)),
-            ("fget", difference(500, 500, 500)),
-        ];
-        assert_eq!(listed, expected);
-        assert_eq!(compared.rest, compared.difference.instructions - 2501);
-        assert!(compared.explained.unwrap() > 0.98, "{compared:?}");
-        let same = CommandCount {
-            kernel: "same".into(),
-            ..old.clone()
-        };
-        let compared = &comparisons(&[old, same])[0];
-        assert!(compared.functions.is_empty() && compared.explained.is_none());
+        assert_eq!(listed, [("read", 2000.0), ("fget", 500.0)]);
+        assert!(functions.explained > 0.98, "{functions:?}");
+        assert!(found.ratio.low < found.ratio.high && found.ratio.low > 3.0);
+        let same = compared(old.clone(), old);
+        assert!(same.may_decide && same.functions.is_none());
+        assert_eq!((same.ratio.low, same.ratio.high), (1.0, 1.0));
     }
 
     #[test]
-    fn what_varies_as_much_as_it_differs_is_not_listed() {
-        let difference = |low, high| Difference {
-            instructions: low,
-            low,
-            high,
-        };
-        let is_told = |low, high| difference(low, high).is_told_from_variation();
-        assert!(is_told(1, 1) && is_told(-1, -1) && !is_told(0, 0));
-        assert!(is_told(31, 60) && !is_told(30, 60));
-        assert!(is_told(-60, -31) && !is_told(-60, -30) && !is_told(-1, 60));
-    }
-
-    /// Returns the share of 20,000 lists, of this many runs per side, that contain a function
-    /// that does not differ.
-    fn listed_by_chance(runs: usize, mut count: impl FnMut(&mut Rng) -> u64) -> f64 {
-        const LISTS: usize = 20_000;
-        let mut rng = Rng::new(1);
-        let mut side = || {
-            let counts: Vec<u64> = (0..runs).map(|_| count(&mut rng)).collect();
-            let ends = [counts.iter().min(), counts.iter().max()];
-            (counts[0], ends.map(|end| *end.unwrap()))
-        };
-        let listed =
-            (0..LISTS).filter(|_| Difference::new(side(), side()).is_told_from_variation());
-        listed.count() as f64 / LISTS as f64
-    }
-
-    #[test]
-    fn a_function_that_varies_and_does_not_differ_is_hardly_listed() {
-        let normal = |rng: &mut Rng| (1e6 + 1e4 * rng.normal()) as u64;
-        let one_of_two = |rng: &mut Rng| 1000 + 30 * rng.below(2) as u64;
-        // docs/METHODOLOGY.md has the rates: 6.5 and 12 % of lists, 0.3 and 3 %.
-        for (runs, counts_normal, counts_two) in [(2, 0.07, 0.13), (3, 0.004, 0.035)] {
-            let (normal, two) = (
-                listed_by_chance(runs, normal),
-                listed_by_chance(runs, one_of_two),
-            );
-            assert!(normal < counts_normal, "{runs} runs: {normal}");
-            assert!(two < counts_two, "{runs} runs: {two}");
+    fn more_comparisons_need_more_runs_and_too_few_runs_decide_nothing() {
+        let needed = |commands, kernels| Pairs::new(commands, kernels).runs_needed();
+        assert_eq!([needed(2, 1), needed(3, 1), needed(1, 5)], [6, 7, 8]);
+        for (runs, expected) in [(5, Decision::Inconclusive), (6, Decision::Supported)] {
+            let side = |total| command("x", "toll", &vec![total; runs]);
+            let found = compared(side(100_000), side(101_000));
+            assert_eq!(found.judged().regression(0.001), expected);
+            assert_eq!(found.functions.is_some(), found.may_decide);
+            assert_ne!(found.judged().regression(0.01), Decision::Supported);
         }
     }
 
     #[test]
-    fn counts_are_compared_with_the_first_kernel_or_the_first_command() {
-        let compared = |sides: &[(&str, &str)]| -> Vec<[String; 2]> {
-            let counts = sides
-                .iter()
-                .map(|(name, kernel)| command(name, kernel, &[1]));
-            let counts: Vec<CommandCount> = counts.collect();
-            let labels = super::super::labels(&counts);
-            let pairs = comparisons(&counts).into_iter();
-            pairs
-                .map(|one| [one.count, one.reference].map(|index| labels[index].clone()))
-                .collect()
+    fn commands_that_do_not_differ_are_called_different_at_the_stated_rate() {
+        const PAIRS: usize = 4000;
+        let mut rng = Rng::new(1);
+        let mut normal = |_| (1e6 + 1e4 * rng.normal()) as u64;
+        let mut side = || {
+            let totals: Vec<u64> = (0..6).map(&mut normal).collect();
+            command("x", "toll", &totals)
         };
-        assert!(compared(&[]).is_empty() && compared(&[("a", "toll")]).is_empty());
-        let commands = [("a", "toll"), ("a", "toll"), ("b", "toll")];
-        assert_eq!(compared(&commands), [["a", "a"], ["b", "a"]]);
-        let kernels = [("a", "toll"), ("a", "mine"), ("b", "toll"), ("b", "mine")];
-        let expected = [["a on mine", "a on toll"], ["b on mine", "b on toll"]];
-        assert_eq!(compared(&kernels), expected);
+        let different = (0..PAIRS).filter(|_| compared(side(), side()).functions.is_some());
+        // 2⁻⁵ is the level of six pairs; 4 standard errors are 1.1 %.
+        let rate = different.count() as f64 / PAIRS as f64;
+        assert!((0.02..0.043).contains(&rate), "{rate}");
+    }
+
+    #[test]
+    fn counts_are_compared_with_the_first_kernel_or_the_first_command() {
+        let pairs = |commands, kernels| Pairs::new(commands, kernels).0;
+        assert!(Pairs::new(1, 1).is_empty());
+        assert_eq!(pairs(3, 1), [[1, 0], [2, 0]]);
+        assert_eq!(pairs(1, 3), [[1, 0], [2, 0]]);
+        assert_eq!(pairs(2, 2), [[1, 0], [3, 2]]);
     }
 }
