@@ -31,6 +31,8 @@ PLACES = [
     ("mm/memory.c", "vm_normal_page"),
     ("mm/rmap.c", "folio_add_file_rmap_ptes"),
 ]
+# Seeds of a call: as many as it needs to compare all kernels with the first.
+SEEDS = 9
 # Share of lists that have to be right.
 NEEDED = 0.95
 
@@ -41,7 +43,7 @@ def toll(*arguments):
 
 def counted(seed, kernels, commands):
     """Returns toll's comparison of the first kernel or command with the others."""
-    text = toll("count", "--json", "--seed", str(seed), "--kernel", ",".join(kernels), *commands)
+    text = toll("count", "--json", "-r", str(SEEDS), "--seed", str(seed), "--kernel", ",".join(kernels), *commands)
     return json.loads(text)
 
 
@@ -146,8 +148,7 @@ def places():
 
 
 def seeds():
-    # Each count uses fewer seeds than this.
-    return range(1, 10 * args.runs, 10)
+    return range(1, SEEDS * args.runs, SEEDS)
 
 
 def verdict(right, of):
@@ -165,8 +166,8 @@ def main():
     tried = sum(len(one.explained) for one in tallies)
     print(f"""# Which functions of a kernel differ
 
-`make bench-functions`: Linux {base['release']}, `{COMMAND}`, counted on both sides with each of eight seeds of random
-numbers, and with other seeds for each list. All lists are those of `toll count --json`.
+`make bench-functions`: Linux {base['release']}, `{COMMAND}`, counted on both sides with each of {SEEDS} seeds of random
+numbers, which are others for each list. All lists are those of `toll count --json`.
 
 - A cost planted in one function ranks first: {verdict(first, tried)}.
 - Identical kernels yield no function: {verdict(empty, lists)}.
