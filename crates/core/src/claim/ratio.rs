@@ -89,6 +89,9 @@ impl RunComparison {
             ratio: one.ratio?,
             better: self.described.better,
             may_decide: one.relation != Relation::Undecided,
+            // Equal work may differ by the margin between runs: an interval of trials does not
+            // include shifts between sessions, but the margin does. So what the comparison calls
+            // the same is no regression, even past a smaller limit.
             noise: self.margin,
         })
     }
@@ -97,6 +100,7 @@ impl RunComparison {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::claim::model::{Metric, Replicates, Sessions};
 
     fn check(low: f64, high: f64, better: Better, expected: Decision) {
         let judged = |noise: f64| JudgedRatio {
@@ -118,6 +122,50 @@ mod tests {
             other => other,
         };
         assert_eq!(noisy, expected_noisy, "[{low}, {high}] with noise");
+    }
+
+    #[test]
+    fn sides_that_are_the_same_between_runs_are_no_regression() {
+        let comparison = |margin: f64, relation: Relation, [low, high]: [f64; 2]| {
+            let ratio = Estimate {
+                value: low.midpoint(high),
+                low,
+                high,
+                confidence: 0.95,
+            };
+            let ratios = vec![RunRatio {
+                label: String::new(),
+                counts: [20, 20],
+                ratio: Some(ratio),
+                relation,
+                reason: None,
+            }];
+            let comparison = RunComparison {
+                new_runs: vec![2],
+                old_runs: vec![1],
+                metric: "duration_ns".into(),
+                described: Metric {
+                    unit: "ns".into(),
+                    better: Better::Lower,
+                },
+                is_judged: true,
+                replicates: Replicates::Trials,
+                margin,
+                sessions: Sessions {
+                    runs: 1,
+                    shift: None,
+                },
+                ratios,
+                only_new: Vec::new(),
+                only_old: Vec::new(),
+            };
+            let judged = comparison.judged(&comparison.ratios[0]);
+            judged.unwrap().regression(0.005)
+        };
+        let same = comparison(0.01, Relation::Same, [1.006, 1.009]);
+        assert_eq!(same, Decision::Inconclusive);
+        let worse = comparison(0.01, Relation::Worse, [1.011, 1.02]);
+        assert_eq!(worse, Decision::Supported);
     }
 
     #[test]
