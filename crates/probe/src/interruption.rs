@@ -10,7 +10,7 @@ use crate::clock::read_ns;
 use crate::failure;
 
 /// Shortest suspension, in nanoseconds, that makes a trial unusable.
-const SUSPENDED_NS_MIN: u64 = 10_000_000;
+const SUSPENDED_NS_MIN: i64 = 10_000_000;
 
 static WAS_CONTINUED: AtomicBool = AtomicBool::new(false);
 
@@ -19,7 +19,7 @@ static WAS_CONTINUED: AtomicBool = AtomicBool::new(false);
 /// A suspension shows in the difference of two clocks. The probe may be preempted between reading
 /// them, so the difference has an upper bound and a lower one.
 pub struct Watch {
-    suspended_ns_max: u64,
+    suspended_ns_max: i64,
 }
 
 impl Watch {
@@ -40,11 +40,11 @@ impl Watch {
                  pause; leave its processes alone, and stop toll itself to pause a run",
             ));
         }
-        check_suspension(suspended_ns_min().saturating_sub(self.suspended_ns_max))
+        check_suspension(suspended_ns_min() - self.suspended_ns_max)
     }
 }
 
-fn check_suspension(asleep_ns: u64) -> Result<(), Failure> {
+fn check_suspension(asleep_ns: i64) -> Result<(), Failure> {
     if asleep_ns < SUSPENDED_NS_MIN {
         return Ok(());
     }
@@ -62,20 +62,31 @@ extern "C" fn continued(_signal: libc::c_int) {
 /// Returns the nanoseconds that the machine has spent suspended, or more.
 ///
 /// `CLOCK_BOOTTIME` counts them, and `CLOCK_MONOTONIC` does not (clock_gettime(2)).
-fn suspended_ns_max() -> u64 {
-    let awake_ns = read_ns(ClockId::Monotonic);
-    read_ns(ClockId::Boottime).saturating_sub(awake_ns)
+fn suspended_ns_max() -> i64 {
+    let awake_ns = read_ns(ClockId::Monotonic).cast_signed();
+    read_ns(ClockId::Boottime).cast_signed() - awake_ns
 }
 
-/// Returns the nanoseconds that the machine has spent suspended, or fewer.
-fn suspended_ns_min() -> u64 {
-    let since_boot_ns = read_ns(ClockId::Boottime);
-    since_boot_ns.saturating_sub(read_ns(ClockId::Monotonic))
+/// Returns the nanoseconds that the machine has spent suspended, or fewer. They are below 0 if the
+/// machine was never suspended.
+fn suspended_ns_min() -> i64 {
+    let since_boot_ns = read_ns(ClockId::Boottime).cast_signed();
+    since_boot_ns - read_ns(ClockId::Monotonic).cast_signed()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// If a bound reads its clocks in the wrong order, many rounds fail.
+    #[test]
+    fn the_lower_bound_never_exceeds_the_upper_one() {
+        for _ in 0..10_000 {
+            let most = suspended_ns_max();
+            let least = suspended_ns_min();
+            assert!(least <= most, "{least} > {most}");
+        }
+    }
 
     #[test]
     fn a_machine_that_stays_awake_interrupts_nothing() {
