@@ -8,20 +8,13 @@ use toll_core::claim::emulated_treatments;
 use toll_core::claim::emulation::is_time;
 use toll_core::plan::of_claim;
 use toll_core::run::{StoredRun, TrialRecord, TrialState};
-use toll_core::spec::{DerivedKind, Experiment, Test, builtin};
+use toll_core::spec::{Experiment, Test, builtin};
 use toll_host::store::Store;
 use toll_host::store::exchange::RunDocument;
 use toll_stats::median;
 
 /// Resolution of a stored deviation, in natural logarithms.
 const STEP: f64 = 1e-5;
-/// Metrics for the amount of data moved. The cost models need them.
-pub const AMOUNTS: [&str; 4] = [
-    "calls",
-    "bytes_written",
-    "bytes_copied",
-    "bytes_transferred",
-];
 
 /// The recorded noise of the built-in experiments on one machine.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -280,11 +273,8 @@ fn metrics_of(experiment: &Experiment) -> BTreeSet<String> {
             Test::Derived(id) => {
                 for derived in experiment.derived.iter().filter(|one| one.id == id) {
                     metrics.insert(derived.metric.clone());
-                    match &derived.kind {
-                        DerivedKind::Quotient { per, .. } => drop(metrics.insert(per.clone())),
-                        DerivedKind::CallShare { .. } => metrics.extend(AMOUNTS.map(Into::into)),
-                        _ => {}
-                    }
+                    let further = derived.kind.further_metrics().into_iter().flatten();
+                    metrics.extend(further.map(str::to_owned));
                 }
             }
             Test::Never(_) => {}

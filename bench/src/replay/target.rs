@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 
 use toll_core::plan::{Treatment, find};
-use toll_core::spec::{Claim, Derived, DerivedKind, Experiment, Selector, Test};
+use toll_core::spec::{
+    BYTES_MOVED, CALLS, Claim, Derived, DerivedKind, Experiment, Selector, Test,
+};
 
 use super::nodes::{Donors, Nodes, World};
-use super::noise::AMOUNTS;
 
 /// Decrease of the acceleration per doubling of the level, on a curve that is made to cross.
 const FALL_PER_DOUBLING: f64 = 0.1;
@@ -170,8 +171,8 @@ impl Targets<'_> {
             let node = self.nodes.at(treatment, metric, self.donors);
             self.nodes.all[node].median.map(|_| node)
         };
-        let calls = recorded(AMOUNTS[0]).ok_or("no run recorded its calls")?;
-        let bytes = AMOUNTS[1..].iter().find_map(|metric| recorded(metric));
+        let calls = recorded(CALLS).ok_or("no run recorded its calls")?;
+        let bytes = BYTES_MOVED.iter().find_map(|metric| recorded(metric));
         Ok([time, calls, bytes.ok_or("no run recorded its bytes")?])
     }
 }

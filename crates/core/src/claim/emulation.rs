@@ -54,7 +54,7 @@ pub fn unjudged(
 
 /// Returns whether a derived quantity is computed from a time or a rate.
 pub(super) fn is_of_times(experiment: &Experiment, derived: &Derived) -> bool {
-    let further = derived.kind.further_metrics();
+    let further = derived.kind.further_metrics().into_iter().flatten();
     let mut metrics = std::iter::once(derived.metric.as_str()).chain(further);
     metrics.any(|metric| is_time(experiment, metric))
 }

@@ -6,6 +6,12 @@ use super::level::one_share;
 use super::selector::join;
 use super::{Level, Selector};
 
+/// The metric of calls in cost models.
+pub const CALLS: &str = "calls";
+
+/// The metrics of bytes in cost models: each workload that moves bytes records one of them.
+pub const BYTES_MOVED: [&str; 3] = ["bytes_written", "bytes_copied", "bytes_transferred"];
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Derived {
     /// Identifier of the quantity.
@@ -118,14 +124,20 @@ impl DerivedKind {
         !matches!(self, Self::Spread {} | Self::Quotient { .. })
     }
 
-    /// Returns the metrics that the quantity needs besides the one that it is about.
-    pub fn further_metrics(&self) -> impl Iterator<Item = &str> {
+    /// Returns the metrics that the quantity needs besides the one that it is about. Of each
+    /// group it needs one.
+    pub fn further_metrics(&self) -> Vec<Vec<&str>> {
         match self {
-            Self::CostPerCall {} | Self::CostPerByte {} | Self::CallShare { .. } => Some("calls"),
-            Self::Quotient { per, .. } => Some(per.as_str()),
-            _ => None,
+            Self::CostPerCall {} | Self::CostPerByte {} | Self::CallShare { .. } => {
+                vec![vec![CALLS], BYTES_MOVED.to_vec()]
+            }
+            Self::Quotient { per, .. } => vec![vec![per]],
+            Self::Knee { .. }
+            | Self::Acceleration { .. }
+            | Self::Crossing { .. }
+            | Self::Spread {}
+            | Self::Step { .. } => Vec::new(),
         }
-        .into_iter()
     }
 }
 

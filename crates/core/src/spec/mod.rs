@@ -39,7 +39,7 @@ mod validate;
 mod workload;
 
 pub use claims::{Claim, ClaimDirection, Contrast, Test};
-pub use derived::{Derived, DerivedKind};
+pub use derived::{BYTES_MOVED, CALLS, Derived, DerivedKind};
 pub use error::SpecError;
 pub use experiment::Experiment;
 pub use facts::{FACTS, KERNEL};

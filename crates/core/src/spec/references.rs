@@ -118,15 +118,19 @@ impl<'a> Statement<'a> {
 
     /// Checks that trials can have the metrics.
     fn metrics<'s>(&self, names: impl IntoIterator<Item = &'s str>) -> Result<(), Problem> {
-        if self.scope.levels.is_none() {
+        let mut names = names.into_iter();
+        names.try_for_each(|name| self.any_metric(&[name]))
+    }
+
+    /// Checks that trials can have one of the metrics.
+    fn any_metric(&self, names: &[&str]) -> Result<(), Problem> {
+        let experiment = self.scope.experiment;
+        let is_there = names.iter().any(|name| is_metric(experiment, name));
+        if is_there || self.scope.levels.is_none() {
             return Ok(());
         }
-        let experiment = self.scope.experiment;
-        let mut names = names.into_iter();
-        match names.find(|name| !is_metric(experiment, name)) {
-            None => Ok(()),
-            Some(name) => Err(self.wrong(name, &no_metric(experiment, name))),
-        }
+        let name = names.join(" or ");
+        Err(self.wrong(&name, &no_metric(experiment, &name)))
     }
 
     fn derived(&self, id: &str) -> Result<(), Problem> {
@@ -273,7 +277,8 @@ pub(super) fn check_derived(derived: &Derived, scope: Scope<'_>) -> Result<(), P
     statement.metrics([derived.metric.as_str()])?;
     statement.selectors([&derived.at])?;
     statement.levels(factor, &derived.among)?;
-    statement.metrics(kind.further_metrics())?;
+    let mut further = kind.further_metrics().into_iter();
+    further.try_for_each(|names| statement.any_metric(&names))?;
     statement.levels(factor, kind.level())?;
     match kind {
         DerivedKind::Knee { tolerance } if *tolerance >= 1.0 => {

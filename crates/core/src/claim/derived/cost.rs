@@ -8,7 +8,7 @@ use super::grid::Grid;
 use super::quantity::Quantity;
 use crate::claim::context::AnalysisContext;
 use crate::reason::Reason;
-use crate::spec::Derived;
+use crate::spec::{BYTES_MOVED, CALLS, Derived};
 
 /// Cost models, one per block.
 pub struct CostModels {
@@ -66,7 +66,6 @@ impl CostModels {
 
 /// Calls and bytes of each level.
 fn sizes(spec: &Derived, context: &AnalysisContext) -> Result<Vec<(f64, f64)>, Reason> {
-    const BYTES: [&str; 3] = ["bytes_written", "bytes_copied", "bytes_transferred"];
     let (_, indices) = context.over(spec, &spec.at)?;
     let value = |names: &[&str], index: usize| {
         let found = names.iter().find_map(|name| {
@@ -79,6 +78,6 @@ fn sizes(spec: &Derived, context: &AnalysisContext) -> Result<Vec<(f64, f64)>, R
     };
     let sizes = indices.into_iter();
     sizes
-        .map(|index| Ok((value(&["calls"], index)?, value(&BYTES, index)?)))
+        .map(|index| Ok((value(&[CALLS], index)?, value(&BYTES_MOVED, index)?)))
         .collect()
 }

@@ -65,6 +65,12 @@ fn names_metrics_and_levels_are_checked_and_near_ones_suggested() {
     let factor = "[[factor]]\nname = \"n\"\nlevels = [1, 2]\n";
     let echo = command.replace("true", "echo {n}");
     refused(&format!("{echo}{factor}{cost}"), 9, "has a metric calls");
+    let calls = "[metrics.calls]\npattern = \"(1)\"\n";
+    refused(
+        &format!("{echo}{factor}{calls}{cost}"),
+        11,
+        "has a metric bytes_written or bytes_copied or bytes_transferred",
+    );
     let sides = "of = { n = 1 }\nto = { n = 2 }\nvalue = 1.0\n";
     let crossing = cost.replace("cost-per-call", "crossing") + sides;
     refused(&format!("{echo}{factor}{crossing}"), 16, "less than 1");
