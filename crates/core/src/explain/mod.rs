@@ -73,11 +73,9 @@ pub fn explain(stored: &StoredRun, record: &ProfileRecord) -> Option<Explanation
     let whole = blocks.whole();
     let difference = differences(&whole);
     let mut attributed = vec![0.0; difference.len()];
-    let mut rows = find_rows(&blocks, &difference, &mut attributed);
-    rows.sort_by(|a, b| {
-        let size = |row: &ExplainedRow| row.difference_ns.value.abs();
-        size(b).total_cmp(&size(a))
-    });
+    let rows = find_rows(&blocks, &difference, &mut attributed);
+    let entries = test(&blocks.entries(), &difference, RowKind::Entry, ALPHA);
+    let entries = entries.into_iter().map(|(row, _)| row);
     let rest: Vec<f64> = subtract(&difference, &attributed);
     let medians = [0, 1].map(|side| side_median(&whole, side));
     let label = |index: usize| stored.treatments[index].label.clone();
@@ -100,13 +98,10 @@ pub fn explain(stored: &StoredRun, record: &ProfileRecord) -> Option<Explanation
         blocks: difference.len(),
         blocks_needed: blocks_needed(),
         difference_ns: estimate(&difference, CONFIDENCE),
-        rows,
+        rows: largest_first(rows),
         not_attributed_share: share(&rest, &difference, CONFIDENCE),
         not_attributed_ns: estimate(&rest, CONFIDENCE),
-        entries: test(&blocks.entries(), &difference, RowKind::Entry, ALPHA)
-            .into_iter()
-            .map(|(row, _)| row)
-            .collect(),
+        entries: largest_first(entries.collect()),
         counts: counts(record, slower),
         overheads: overheads(stored, record, [slower, faster]),
         waits_for_cpu_ns: blocks.waits_for_cpu_ns,
@@ -249,6 +244,12 @@ fn find_rows(blocks: &Blocks<'_>, whole: &[f64], attributed: &mut [f64]) -> Vec<
             rows.push(row);
         }
     }
+    rows
+}
+
+fn largest_first(mut rows: Vec<ExplainedRow>) -> Vec<ExplainedRow> {
+    let size = |row: &ExplainedRow| row.difference_ns.value.abs();
+    rows.sort_by(|a, b| size(b).total_cmp(&size(a)));
     rows
 }
 

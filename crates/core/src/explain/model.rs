@@ -25,7 +25,7 @@ pub struct Explanation {
     pub blocks_needed: usize,
     /// Difference per iteration in the profiled trials, in nanoseconds.
     pub difference_ns: Estimate,
-    /// Rows that can be distinguished from noise, largest first. All intervals hold
+    /// Rows that can be distinguished from noise, largest difference first. All intervals hold
     /// simultaneously.
     pub rows: Vec<ExplainedRow>,
     /// Part of the difference that no row explains, in nanoseconds.
@@ -34,7 +34,8 @@ pub struct Explanation {
     /// unknown.
     pub not_attributed_share: Option<Estimate>,
     /// Time in programs, in each system call, in page faults and in interrupts, with everything
-    /// that these called and waited for. This is a separate split with its own error budget.
+    /// that these called and waited for, largest difference first. This is a separate split with
+    /// its own error budget.
     pub entries: Vec<ExplainedRow>,
     /// Counts per iteration, if the treatments differ in them.
     pub counts: Vec<ExplainedCount>,

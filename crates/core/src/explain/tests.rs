@@ -162,6 +162,25 @@ fn a_difference_is_split_into_functions_and_waits_and_adds_up() {
 }
 
 #[test]
+fn rows_and_entries_begin_with_the_largest_difference() {
+    let functions = vec![
+        user(Some("spin"), "prog"),
+        kernel("vfs_read"),
+        kernel("ksys_read"),
+        kernel("do_syscall_64"),
+    ];
+    let stacks: &[(Activity, &[u32])] = &[(Activity::OnCpu, &[0]), (Activity::OnCpu, &[1, 2, 3])];
+    // Most time is in the program, and most of the difference in the system call.
+    let times = [[500.0, 50.0], [600.0, 400.0]];
+    let explanation = explained(record(functions, stacks, |treatment, stack| {
+        times[treatment][stack]
+    }));
+    let names = |rows: &[ExplainedRow]| rows.iter().map(|row| row.name.clone()).collect::<Vec<_>>();
+    assert_eq!(names(&explanation.rows), ["vfs_read (read)", "spin (prog)"]);
+    assert_eq!(names(&explanation.entries), ["read", "programs themselves"]);
+}
+
+#[test]
 fn the_treatment_that_takes_longer_is_found_out() {
     let functions = vec![user(Some("spin"), "prog")];
     let stacks: &[(Activity, &[u32])] = &[(Activity::OnCpu, &[0])];
