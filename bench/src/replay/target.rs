@@ -123,7 +123,9 @@ impl Targets<'_> {
                 let why = "a step lies between two levels, so its position moves in jumps";
                 Ok(Target::Fixed(nodes, why.into()))
             }
-            _ => Err("there is no curve for this kind".into()),
+            DerivedKind::Acceleration { .. }
+            | DerivedKind::CostPerCall {}
+            | DerivedKind::CostPerByte {} => Err("there is no curve for this kind".into()),
         }
     }
 

@@ -99,7 +99,13 @@ impl DerivedKind {
             Self::Acceleration { of, to, .. } | Self::Crossing { of, to, .. } => {
                 [Some(of), Some(to)]
             }
-            _ => [None, None],
+            Self::Knee { .. }
+            | Self::CostPerCall {}
+            | Self::CostPerByte {}
+            | Self::CallShare { .. }
+            | Self::Spread {}
+            | Self::Quotient { .. }
+            | Self::Step { .. } => [None, None],
         };
         sides.into_iter().flatten()
     }
@@ -110,18 +116,42 @@ impl DerivedKind {
             Self::Acceleration { level, .. }
             | Self::CallShare { level }
             | Self::Quotient { level, .. } => Some(level),
-            _ => None,
+            Self::Knee { .. }
+            | Self::Crossing { .. }
+            | Self::CostPerCall {}
+            | Self::CostPerByte {}
+            | Self::Spread {}
+            | Self::Step { .. } => None,
         }
     }
 
     /// Whether the quantity needs trials only at its level. A cost model needs other levels too.
     pub fn needs_only_its_level(&self) -> bool {
-        !matches!(self, Self::CallShare { .. })
+        match self {
+            Self::CallShare { .. } => false,
+            Self::Knee { .. }
+            | Self::Acceleration { .. }
+            | Self::Crossing { .. }
+            | Self::CostPerCall {}
+            | Self::CostPerByte {}
+            | Self::Spread {}
+            | Self::Quotient { .. }
+            | Self::Step { .. } => true,
+        }
     }
 
     /// Whether levels of the factor must be numbers.
     pub fn needs_numeric_factor(&self) -> bool {
-        !matches!(self, Self::Spread {} | Self::Quotient { .. })
+        match self {
+            Self::Spread {} | Self::Quotient { .. } => false,
+            Self::Knee { .. }
+            | Self::Acceleration { .. }
+            | Self::Crossing { .. }
+            | Self::CostPerCall {}
+            | Self::CostPerByte {}
+            | Self::CallShare { .. }
+            | Self::Step { .. } => true,
+        }
     }
 
     /// Returns the metrics that the quantity needs besides the one that it is about. Of each

@@ -296,7 +296,13 @@ pub(super) fn check_derived(derived: &Derived, scope: Scope<'_>) -> Result<(), P
         DerivedKind::Crossing { .. } | DerivedKind::Step { .. } => {
             statement.positive_factor(factor)?;
         }
-        _ => {}
+        DerivedKind::Knee { .. }
+        | DerivedKind::Acceleration { .. }
+        | DerivedKind::CostPerCall {}
+        | DerivedKind::CostPerByte {}
+        | DerivedKind::CallShare { .. }
+        | DerivedKind::Spread {}
+        | DerivedKind::Quotient { .. } => {}
     }
     statement.selectors(kind.sides())
 }
