@@ -7,6 +7,7 @@ use toll_core::spec::Experiment;
 use toll_host::trial::TimeLimit;
 
 use crate::baseline::BaselineArguments;
+use crate::explain_options::ExplainOptions;
 use crate::gate::GateArguments;
 use crate::limits::Limits;
 use crate::result_options::ResultOptions;
@@ -67,7 +68,7 @@ pub struct GuestOptions {
     /// Run all trials in guests: virtual machines with a kernel made by `toll
     /// kernel build`, booted afresh in every block. Set their properties with -L:
     /// kernel, memory, vcpus, swap, partner, command_line, accelerator
-    #[arg(long, conflicts_with = "why")]
+    #[arg(long)]
     pub guest: bool,
     /// Build missing kernels that guests need, each before the first experiment
     /// that needs it
@@ -99,6 +100,8 @@ pub struct RunArguments {
     /// Wait while another run measures on this machine, instead of failing
     #[arg(long)]
     pub wait: bool,
+    #[command(flatten)]
+    pub explaining: ExplainOptions,
     #[command(flatten)]
     pub results: ResultOptions,
     #[command(flatten)]

@@ -8,8 +8,8 @@ use toll_core::claim::Run;
 use toll_core::claim::model::{Outcome, OverRuns, Verdict};
 use toll_core::spec::adhoc;
 use toll_document::{Document, Paint};
-use toll_host::store::Store;
 use toll_host::store::exchange::RunDocument;
+use toll_host::store::{RunStatus, Store};
 use toll_host::trial::SessionEnd;
 use toll_report::html::Page;
 use toll_report::terminal;
@@ -185,7 +185,7 @@ impl<'a> Conclusion<'a> {
     pub fn finish(mut self, ending: Ending) -> anyhow::Result<ExitCode> {
         self.let_signals_end();
         if self.runs.is_empty() {
-            return ended(ending, self.arguments);
+            return ended(ending, &self.how_to_go_on());
         }
         let trouble = self.trouble.take();
         // Errors are reported at the end, so that everything else is shown first.
@@ -198,7 +198,7 @@ impl<'a> Conclusion<'a> {
         };
         let compared = self.against.compare(self.store, &self.runs)?;
         self.show_all(&compared)?;
-        let code = ended(ending, self.arguments)?;
+        let code = ended(ending, &self.how_to_go_on())?;
         trouble.map_or(Ok(()), Err)?;
         exported?;
         if code == ExitCode::SUCCESS {
@@ -209,6 +209,21 @@ impl<'a> Conclusion<'a> {
             output::note("the baseline is not saved, since the run is not complete");
         }
         Ok(code)
+    }
+
+    /// Says how to continue after a signal.
+    fn how_to_go_on(&self) -> String {
+        let why = self.arguments.explaining.why;
+        let last = self.runs.last().map(|run| &run.stored.run);
+        match (self.arguments.how_to_go_on, last) {
+            (Some(how), _) => how.to_owned(),
+            // The signal ended profiling.
+            (None, Some(run)) if why && run.status == RunStatus::Complete => {
+                format!("`toll why {}` explains the run", run.id)
+            }
+            (None, _) if why => "`toll run --resume --why` continues it".to_owned(),
+            (None, _) => "`toll run --resume` continues it".to_owned(),
+        }
     }
 
     /// Shows the overview of all runs, their comparison with a baseline, and the paths of
@@ -329,16 +344,13 @@ fn require_all_commands(runs: &[Run]) -> anyhow::Result<()> {
     )
 }
 
-fn ended(ending: Ending, arguments: &RunArguments) -> anyhow::Result<ExitCode> {
+fn ended(ending: Ending, how_to_go_on: &str) -> anyhow::Result<ExitCode> {
     match ending {
         Ending::Complete => Ok(ExitCode::SUCCESS),
         Ending::Failed(failure) => Err(failure),
         Ending::Interrupted(signal) => {
             output::note(&format!(
-                "interrupted; everything measured so far is kept: {}",
-                arguments
-                    .how_to_go_on
-                    .unwrap_or("`toll run --resume` continues it")
+                "interrupted; everything measured so far is kept: {how_to_go_on}"
             ));
             Ok(exit_code_of(signal))
         }

@@ -8,6 +8,8 @@ mod conclude;
 pub mod consent;
 pub mod differences;
 mod dry;
+mod explain_options;
+mod explaining;
 pub mod exports;
 pub mod failure;
 pub mod gate;
@@ -28,11 +30,13 @@ mod store_option;
 pub mod stores;
 
 pub use arguments::{GuestOptions, NewRun, RunArguments, WorkDirectories};
+pub use explain_options::ExplainOptions;
+pub use explaining::most_different;
 pub use launch::{
     Launch, Launched, launch, listen, nearest, profile, random_seed, resume, same_device,
 };
 pub use limits::Limits;
-pub use measure::{command_line, most_different, run, run_all, trees_of};
+pub use measure::{command_line, run, run_all, trees_of};
 pub use progress::Purpose;
 pub use result_options::ResultOptions;
 pub use run_options::{Profile, RunOptions};

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::bail;
-use toll_core::claim::model::{Comparison, Outcome};
+use toll_core::claim::model::Outcome;
 use toll_core::claim::{Run, blocks_needed, too_few_blocks};
 use toll_core::plan::Plan;
 use toll_core::spec::{Experiment, WorkloadKind};
@@ -18,8 +18,9 @@ use toll_system::{Failure, output};
 use crate::arguments::RunArguments;
 use crate::baseline::Against;
 use crate::conclude::{Conclusion, Ending};
+use crate::explaining::explain;
 use crate::kernel_builds;
-use crate::launch::{self, Launch, launch, profile, random_seed};
+use crate::launch::{self, Launch, launch, random_seed};
 use crate::{consent, failure, measuring_lock};
 use crate::{dry, select, stores};
 
@@ -108,10 +109,8 @@ fn measure(
         // Results from before an error are still shown.
         match launched {
             Ok(launched) => {
-                ending = Ending::from_session(launched.end);
-                if arguments.new.options.why && matches!(ending, Ending::Complete) {
-                    ending = explain(arguments, store, launched.run_id);
-                }
+                let ended = Ending::from_session(launched.end);
+                ending = explain(arguments, store, launched.run_id, ended);
                 let run = stores::load_run(store, &launched.run_id.to_string())?;
                 match no_time(&run).filter(|_| time_limit == TimeLimit::OrGivenUp) {
                     Some(not_run) => conclusion.pass_over(not_run),
@@ -175,26 +174,6 @@ fn no_time(run: &Run) -> Option<NotRun> {
     })
 }
 
-/// Profiles the two treatments of a run that differ most. The run is complete even if
-/// this fails.
-fn explain(arguments: &RunArguments, store: &mut Store, run_id: i64) -> Ending {
-    let explained = stores::load_run(store, &run_id.to_string()).and_then(|run| {
-        let pair = most_different(&run, |_| true)?;
-        profile(
-            store,
-            run.stored,
-            pair,
-            &arguments.directories,
-            arguments.results.quiet,
-        )
-    });
-    match explained {
-        Ok(None) => Ending::Complete,
-        Ok(Some(signal)) => Ending::Interrupted(signal),
-        Err(error) => Ending::Failed(error),
-    }
-}
-
 /// Whether the work directory's own file system is part of what is measured.
 fn measures_work_files(experiment: &Experiment) -> bool {
     let kind = experiment.workload.kind;
@@ -244,12 +223,13 @@ fn share_budget(
     }
 }
 
-/// Finds the runs to compare with, and refuses conditions that nothing could meet.
+/// Finds the runs to compare with, and refuses conditions and questions that no run could answer.
 fn against(
     arguments: &RunArguments,
     store: &Path,
     experiments: &[&Experiment],
 ) -> anyhow::Result<Against> {
+    arguments.explaining.check(experiments)?;
     let baseline = arguments.against.baseline.as_ref();
     let against = Against::find(baseline, store, experiments)?;
     let reasons = experiments.iter().map(|one| against.why_no_ratio(one));
@@ -283,7 +263,9 @@ fn resume(arguments: &RunArguments, store_path: &Path) -> anyhow::Result<ExitCod
         )));
     }
     consent::of_run(&mut store, &stored, arguments.resuming.run_foreign_commands)?;
-    if stored.run.status == RunStatus::Complete && !arguments.limits.is_any_set() {
+    let is_complete = stored.run.status == RunStatus::Complete && !arguments.limits.is_any_set();
+    let is_to_explain = arguments.explaining.why && stored.profiles.is_empty();
+    if is_complete && !is_to_explain {
         bail!(Failure::Usage(format!(
             "cannot resume run {id}: it is complete ({}); give it more with --time-budget, \
              --max-runs or --target-ci, or start a new one",
@@ -300,10 +282,15 @@ fn resume(arguments: &RunArguments, store_path: &Path) -> anyhow::Result<ExitCod
         store.reopen(id, &stored.experiment)?;
     }
     launch::clear_leftovers();
-    let purpose = arguments.results.purpose(1, 1);
-    let launched = launch::resume(&mut store, stored, &arguments.directories, purpose)?;
+    let ending = if is_complete {
+        Ending::Complete
+    } else {
+        let purpose = arguments.results.purpose(1, 1);
+        let launched = launch::resume(&mut store, stored, &arguments.directories, purpose)?;
+        Ending::from_session(launched.end)
+    };
+    let ending = explain(arguments, &mut store, id, ending);
     let run = stores::load_run(&store, &id.to_string())?;
-    let ending = Ending::from_session(launched.end);
     let mut conclusion = Conclusion::new(arguments, store_path, &against, 1);
     conclusion.add(run, &ending);
     conclusion.finish(ending)
@@ -363,27 +350,4 @@ pub fn command_line() -> String {
         }
     });
     words.collect::<Vec<_>>().join(" ")
-}
-
-/// Returns the pair whose times differ most, among the compared pairs that satisfy `fits`.
-///
-/// # Errors
-/// Fails if no such pair was compared.
-pub fn most_different(run: &Run, fits: impl Fn(&[usize; 2]) -> bool) -> anyhow::Result<[usize; 2]> {
-    let is_of_time = |one: &&Comparison| {
-        one.metric == run.analysis.primary_metric && one.metric.contains("duration")
-    };
-    let compared = run.analysis.comparisons.iter().filter(is_of_time);
-    let pairs = compared.map(|one| ([one.treatment, one.reference], one.ratio.value.ln().abs()));
-    let most = pairs
-        .filter(|(pair, _)| fits(pair))
-        .max_by(|a, b| a.1.total_cmp(&b.1));
-    most.map(|(pair, _)| pair).ok_or_else(|| {
-        Failure::Usage(format!(
-            "cannot explain run {}: it compares no times of these treatments; name two with \
-             --treatment and --reference of `toll why`",
-            run.stored.run.id
-        ))
-        .into()
-    })
 }

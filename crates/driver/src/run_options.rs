@@ -118,10 +118,6 @@ pub struct RunOptions {
         help = format!("Count these events too: {}, or one by number: raw:0x01c2", COUNTERS.join(", "))
     )]
     pub counters: Vec<String>,
-    /// After the run, explain the largest difference between two treatments: profile both in
-    /// separate trials, and split the difference into functions and waits
-    #[arg(long)]
-    pub why: bool,
 }
 
 impl RunOptions {

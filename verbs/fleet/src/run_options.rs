@@ -8,8 +8,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use toll_driver::baseline::BaselineArguments;
 use toll_driver::gate::GateArguments;
 use toll_driver::{
-    GuestOptions, Limits, NewRun, ResultOptions, RunArguments, RunOptions, WorkDirectories,
-    spelling,
+    ExplainOptions, GuestOptions, Limits, NewRun, ResultOptions, RunArguments, RunOptions,
+    WorkDirectories, spelling,
 };
 use toll_system::Failure;
 
@@ -23,6 +23,8 @@ struct JobOptions {
     options: RunOptions,
     #[command(flatten)]
     guests: GuestOptions,
+    #[command(flatten)]
+    explaining: ExplainOptions,
     #[command(flatten)]
     directories: WorkDirectories,
     #[command(flatten)]
@@ -56,6 +58,7 @@ pub fn run_options(options: &[String]) -> anyhow::Result<RunArguments> {
             no_html: true,
             ..ResultOptions::default()
         },
+        explaining: job.explaining,
         directories: job.directories,
         against: job.against,
         gate: job.gate,

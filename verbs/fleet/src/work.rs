@@ -10,8 +10,8 @@ use toll_core::spec::Experiment;
 use toll_driver::RunArguments;
 use toll_driver::failure;
 use toll_driver::stores;
+use toll_host::store::RunStatus;
 use toll_host::store::exchange::RunDocument;
-use toll_host::store::{RunStatus, Store};
 use toll_system::{Failure, output};
 
 use crate::directory::make_directory;
@@ -75,23 +75,18 @@ fn measure(
         |file| file.to_string_lossy().into_owned(),
     );
     arguments.new.items = vec![item];
-    let status = match stores::read_if_any(&path)? {
-        Some(store) => store.runs()?.last().map(|(run, _)| run.status),
-        None => None,
-    };
-    let measured = match status {
-        Some(RunStatus::Complete) => Ok(ExitCode::SUCCESS),
-        Some(RunStatus::Unfinished) => {
-            arguments.resuming.run_foreign_commands = is_submitted(&path, &arguments)?;
-            arguments.resuming.resume = Some(String::new());
+    let measured = match last_run(&path)? {
+        Some(run) if is_done(&run, &arguments) => Ok(ExitCode::SUCCESS),
+        Some(run) => {
+            arguments.resuming.run_foreign_commands = is_submitted(&run, &arguments)?;
+            arguments.resuming.resume = Some(run.stored.run.id.to_string());
             toll_driver::run(&arguments, &path)
         }
         None => toll_driver::run(&arguments, &path),
     };
-    if let Some(store) = stores::read_if_any(&path)?
-        && let Some(Run {
-            stored, analysis, ..
-        }) = last_run(&store)?
+    if let Some(Run {
+        stored, analysis, ..
+    }) = last_run(&path)?
     {
         let text = output::json_text(&RunDocument::new(stored, analysis))?;
         output::write_file(&directory.document(node, &planned.name), text.as_bytes())?;
@@ -99,29 +94,31 @@ fn measure(
     measured
 }
 
-/// Whether the last run of a store has the submitted experiment. If so, it runs only commands of
-/// the submission.
-fn is_submitted(store: &Path, arguments: &RunArguments) -> anyhow::Result<bool> {
-    let stored = match stores::read_if_any(store)? {
-        Some(store) => last_run(&store)?,
-        None => None,
-    };
-    let submitted = toll_driver::select(arguments)?;
-    Ok(stored
-        .zip(submitted.first())
-        .is_some_and(|(run, submitted)| {
-            let stored = Experiment {
-                // The share of a time budget depends on when the experiment began.
-                run: submitted.run,
-                ..run.stored.experiment
-            };
-            stored == *submitted
-        }))
+/// Whether a run is complete and, with `--why`, explained.
+fn is_done(run: &Run, arguments: &RunArguments) -> bool {
+    let is_explained = !run.stored.profiles.is_empty() || !arguments.explaining.why;
+    run.stored.run.status == RunStatus::Complete && is_explained
 }
 
-fn last_run(store: &Store) -> anyhow::Result<Option<Run>> {
+/// Whether a run has the submitted experiment. If so, it runs only commands of the submission.
+fn is_submitted(run: &Run, arguments: &RunArguments) -> anyhow::Result<bool> {
+    let submitted = toll_driver::select(arguments)?;
+    Ok(submitted.first().is_some_and(|submitted| {
+        let stored = Experiment {
+            // The share of a time budget depends on when the experiment began.
+            run: submitted.run,
+            ..run.stored.experiment.clone()
+        };
+        stored == *submitted
+    }))
+}
+
+fn last_run(store: &Path) -> anyhow::Result<Option<Run>> {
+    let Some(store) = stores::read_if_any(store)? else {
+        return Ok(None);
+    };
     match store.runs()?.last() {
-        Some((run, _)) => Ok(Some(stores::load_run(store, &run.id.to_string())?)),
+        Some((run, _)) => Ok(Some(stores::load_run(&store, &run.id.to_string())?)),
         None => Ok(None),
     }
 }

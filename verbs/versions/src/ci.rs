@@ -10,7 +10,8 @@ use toll_core::spec::{Experiment, Level, LevelOverride};
 use toll_driver::gate::GateArguments;
 use toll_driver::measuring_lock;
 use toll_driver::{
-    Limits, NewRun, ResultOptions, RunArguments, RunOptions, WorkDirectories, listen,
+    ExplainOptions, Limits, NewRun, ResultOptions, RunArguments, RunOptions, WorkDirectories,
+    listen,
 };
 use toll_host::environment::work_trees::{WorkTrees, check_out, check_out_submodules};
 use toll_report::words::plural;
@@ -74,6 +75,8 @@ pub struct CiArguments {
     /// Show what would run, and what would not and why, but run nothing
     #[arg(long, conflicts_with = "why")]
     dry_run: bool,
+    #[command(flatten)]
+    explaining: ExplainOptions,
     #[command(flatten)]
     results: ResultOptions,
     #[command(flatten)]
@@ -167,6 +170,7 @@ impl CiArguments {
                 dry_run: self.dry_run,
                 ..NewRun::default()
             },
+            explaining: self.explaining.clone(),
             results: self.results.clone(),
             directories: self.directories.clone(),
             gate,

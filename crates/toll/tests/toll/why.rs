@@ -205,6 +205,24 @@ fn a_profile_that_cannot_be_is_refused_with_the_reason() {
 }
 
 #[test]
+fn a_run_that_is_continued_is_explained_too() {
+    let bench = Bench::new();
+    bench.ok("run -q --no-html -r 2 'sleep 0.01' true");
+    let explained = "run -q --no-html --resume 1 --why";
+    bench.ok(&format!("{explained} -r 3"));
+    let document = bench.document("1");
+    assert_eq!(list(&document["trials"]).len(), 3 * 3);
+    assert_eq!(list(&document["profiles"]).len(), 1);
+    has(&bench.fails(2, explained), &["run 1: it is complete"]);
+    // A signal may have ended profiling after the last block.
+    bench.ok("run -q --no-html -r 2 'sleep 0.01' true");
+    bench.ok("run -q --no-html --resume 2 --why");
+    let document = bench.document("2");
+    assert_eq!(list(&document["trials"]).len(), 2 * 3);
+    assert_eq!(list(&document["profiles"]).len(), 1);
+}
+
+#[test]
 fn where_nothing_may_be_sampled_the_timed_trials_tell_of_programs_kernel_and_waits() {
     if !has_program("python3") {
         return skip("python3 is missing; install the package python3");

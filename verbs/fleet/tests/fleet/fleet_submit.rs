@@ -120,6 +120,26 @@ fn what_a_signal_ends_goes_on_later() {
 }
 
 #[test]
+fn a_job_explains_what_an_earlier_one_left_unexplained() {
+    let bench = bench();
+    let compared = CLOCKS.replace(
+        "[workload]",
+        "reference = { operation = 'vdso' }\n[workload]",
+    );
+    bench.write("clocks.toml", &compared);
+    bench.ok(&format!("fleet submit clocks.toml {PODS} -- -r 2"));
+    let work = "fleet work toll-fleet --node a";
+    bench.ok(work);
+    let submission = bench.read("toll-fleet/submission.json");
+    let with_why = submission.replace("\"-r\",", "\"--why\", \"-r\",");
+    bench.write("toll-fleet/submission.json", &with_why);
+    for _ in 0..2 {
+        bench.ok(work);
+        assert_eq!(list(&document(&bench, "a")["profiles"]).len(), 1);
+    }
+}
+
+#[test]
 fn a_job_that_cannot_measure_says_why_and_fails() {
     let bench = bench();
     bench.ok(&format!("fleet submit clocks.toml {PODS} -- -r 12"));
