@@ -7,7 +7,7 @@ use anyhow::bail;
 use clap::Args;
 use toll_core::claim::between::{Side, compare_sides};
 use toll_core::claim::model::RunComparison;
-use toll_core::claim::work::different_work;
+use toll_core::claim::work::{Difference, different_work};
 use toll_core::claim::{Run, has_worse_side};
 use toll_core::plan::{Plan, Treatment};
 use toll_core::spec::Experiment;
@@ -39,12 +39,43 @@ pub fn parse_name(text: &str) -> Result<String, String> {
     }
 }
 
-/// The option of verbs that compare runs.
+/// The options of verbs that compare runs.
 #[derive(Debug, Clone, Args, Default)]
 pub struct BaselineArguments {
     /// Compare with the run saved under this name, treatment by treatment
     #[arg(long, value_name = "NAME", value_parser = parse_name)]
     pub baseline: Option<String>,
+    /// Let --fail-on regression judge runs that did different work: other commands
+    /// under the same names, another output, other settings
+    #[arg(long, requires = "fail_on")]
+    allow_different_work: bool,
+}
+
+impl BaselineArguments {
+    /// Refuses to judge a ratio of runs that did different work. Such a ratio is no regression,
+    /// whatever its value.
+    pub fn check_work(
+        &self,
+        gate: &GateArguments,
+        differences: &[Difference],
+    ) -> anyhow::Result<()> {
+        if !gate.watches_ratios() || self.allow_different_work || differences.is_empty() {
+            return Ok(());
+        }
+        let list = differences.iter().map(|one| {
+            let values: Vec<String> = one
+                .values
+                .iter()
+                .map(|value| format!("`{value}`"))
+                .collect();
+            format!("{}: {}", one.what, values.join(" against "))
+        });
+        bail!(Failure::Usage(format!(
+            "cannot fail on a regression: the runs did different work ({}); compare runs of the \
+             same work, or add --allow-different-work",
+            list.collect::<Vec<_>>().join("; ")
+        )))
+    }
 }
 
 /// Returns a heading, and a line for each baseline.
@@ -129,8 +160,7 @@ pub fn require(store: &Store, name: &str, experiment: &str) -> anyhow::Result<i6
 /// The earlier runs with which the runs of some experiments will be compared.
 #[derive(Debug, Default)]
 pub struct Against {
-    /// The baseline's name; `None` if runs are not compared with a baseline.
-    name: Option<String>,
+    asked: BaselineArguments,
     /// Numbers of the earlier runs, by experiment.
     run_ids: BTreeMap<String, i64>,
 }
@@ -139,11 +169,17 @@ impl Against {
     /// Finds a baseline's runs of some experiments. Refuses what cannot be compared, before any
     /// time is spent on measuring.
     pub fn find(
-        name: Option<&String>,
+        asked: &BaselineArguments,
         store: &Path,
         experiments: &[&Experiment],
     ) -> anyhow::Result<Self> {
-        let Some(name) = name else {
+        let Some(name) = &asked.baseline else {
+            if asked.allow_different_work {
+                bail!(Failure::Usage(
+                    "cannot use --allow-different-work: no other run is compared; add --baseline"
+                        .into()
+                ));
+            }
             return Ok(Self::default());
         };
         let store = Store::read(store)?;
@@ -163,7 +199,7 @@ impl Against {
         match obstacle {
             Some(failure) if run_ids.is_empty() => Err(failure),
             _ => Ok(Self {
-                name: Some(name.clone()),
+                asked: asked.clone(),
                 run_ids,
             }),
         }
@@ -171,7 +207,7 @@ impl Against {
 
     /// Returns why an experiment has no ratio that can show a regression; `None` if it has one.
     pub fn why_no_ratio(&self, experiment: &Experiment) -> Option<String> {
-        match (&self.name, self.run_ids.get(&experiment.name)) {
+        match (&self.asked.baseline, self.run_ids.get(&experiment.name)) {
             (None, _) => why_no_ratio(experiment),
             (Some(_), Some(_)) => has_worse_side(experiment).err(),
             (Some(name), None) => Some(format!("baseline {name} has no run of this experiment")),
@@ -190,7 +226,8 @@ impl Against {
                 && gate.watches_ratios()
             {
                 let old = Store::read(store)?.load(*id)?.experiment;
-                gate.check_work(&different_work(&[&old, *experiment]))?;
+                let differences = different_work(&[&old, *experiment]);
+                self.asked.check_work(gate, &differences)?;
             }
         }
         Ok(())
@@ -198,7 +235,7 @@ impl Against {
 
     /// Refuses to compare a run with itself.
     pub fn check_other(&self, run: &RunRecord) -> anyhow::Result<()> {
-        match (&self.name, self.run_ids.get(&run.experiment)) {
+        match (&self.asked.baseline, self.run_ids.get(&run.experiment)) {
             (Some(name), Some(id)) if *id == run.id => bail!(Failure::Usage(format!(
                 "cannot compare run {id} with baseline {name}: it is the same run; name another"
             ))),
@@ -210,7 +247,7 @@ impl Against {
     /// the runs.
     pub fn compare(&self, store: &Path, runs: &[Run]) -> anyhow::Result<Compared> {
         let mut compared = Compared::default();
-        let Some(name) = &self.name else {
+        let Some(name) = &self.asked.baseline else {
             let analyses = runs.iter().map(|run| &run.analysis);
             compared.ratios = analyses.flat_map(ratios_within).collect();
             return Ok(compared);

@@ -5,7 +5,6 @@ use clap::Args;
 use toll_core::claim::can_regress;
 use toll_core::claim::model::{Analysis, Outcome, Replicates, RunComparison, Sessions};
 use toll_core::claim::ratio::JudgedRatio;
-use toll_core::claim::work::Difference;
 use toll_core::format;
 use toll_core::plan::Plan;
 use toll_core::spec::Experiment;
@@ -39,10 +38,6 @@ pub struct GateArguments {
     /// may be given; undecided and not testable results do not count
     #[arg(long, value_name = "CONDITION", value_parser = parse, value_delimiter = ',')]
     fail_on: Vec<Condition>,
-    /// Let --fail-on regression judge runs that did different work: other commands
-    /// under the same names, another output, other settings
-    #[arg(long, requires = "fail_on")]
-    allow_different_work: bool,
 }
 
 /// A ratio that may show a regression.
@@ -108,27 +103,6 @@ impl GateArguments {
             )));
         }
         Ok(())
-    }
-
-    /// Refuses to judge a ratio of runs that did different work. Such a ratio is no regression,
-    /// whatever its value.
-    pub fn check_work(&self, differences: &[Difference]) -> anyhow::Result<()> {
-        if !self.watches_ratios() || self.allow_different_work || differences.is_empty() {
-            return Ok(());
-        }
-        let list = differences.iter().map(|one| {
-            let values: Vec<String> = one
-                .values
-                .iter()
-                .map(|value| format!("`{value}`"))
-                .collect();
-            format!("{}: {}", one.what, values.join(" against "))
-        });
-        bail!(Failure::Usage(format!(
-            "cannot fail on a regression: the runs did different work ({}); compare runs of the \
-             same work, or add --allow-different-work",
-            list.collect::<Vec<_>>().join("; ")
-        )))
     }
 
     /// Prints what meets a condition, and fails if anything does.

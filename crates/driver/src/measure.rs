@@ -230,8 +230,7 @@ fn against(
     experiments: &[&Experiment],
 ) -> anyhow::Result<Against> {
     arguments.explaining.check(experiments)?;
-    let baseline = arguments.against.baseline.as_ref();
-    let against = Against::find(baseline, store, experiments)?;
+    let against = Against::find(&arguments.against, store, experiments)?;
     let reasons = experiments.iter().map(|one| against.why_no_ratio(one));
     arguments
         .gate

@@ -5,7 +5,6 @@ use std::ffi::OsString;
 use anyhow::bail;
 use clap::Parser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use toll_driver::baseline::BaselineArguments;
 use toll_driver::gate::GateArguments;
 use toll_driver::{
     ExplainOptions, GuestOptions, Limits, NewRun, ResultOptions, RunArguments, RunOptions,
@@ -27,8 +26,6 @@ struct JobOptions {
     explaining: ExplainOptions,
     #[command(flatten)]
     directories: WorkDirectories,
-    #[command(flatten)]
-    against: BaselineArguments,
     #[command(flatten)]
     gate: GateArguments,
 }
@@ -60,7 +57,6 @@ pub fn run_options(options: &[String]) -> anyhow::Result<RunArguments> {
         },
         explaining: job.explaining,
         directories: job.directories,
-        against: job.against,
         gate: job.gate,
         ..RunArguments::default()
     })

@@ -86,7 +86,7 @@ pub(super) fn run(arguments: &CompareArguments, store: &Path) -> anyhow::Result<
     let reasons: Vec<_> = later.iter().map(|side| why_never(side, first)).collect();
     arguments.gate.check(&experiments, &reasons)?;
     let work = work_differences(&sides);
-    arguments.gate.check_work(&work)?;
+    arguments.against.check_work(&arguments.gate, &work)?;
     let differences = confounders(&sides);
     let others = other_runs(&store, &sides)?;
     let pairs: Vec<Vec<RunComparison>> = later

@@ -46,8 +46,7 @@ pub(super) fn run(arguments: &ShowArguments, store: &Path) -> anyhow::Result<Exi
     let run = load(arguments, &store)?;
     let run = run.in_metrics(&arguments.metric).map_err(Failure::Usage)?;
     let experiment = &run.stored.experiment;
-    let baseline = arguments.against.baseline.as_ref();
-    let against = Against::find(baseline, path, &[experiment])?;
+    let against = Against::find(&arguments.against, path, &[experiment])?;
     against.check_other(&run.stored.run)?;
     let gate = &arguments.gate;
     gate.check(&[experiment], &[against.why_no_ratio(experiment)])?;

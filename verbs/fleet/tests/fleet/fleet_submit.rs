@@ -193,6 +193,14 @@ fn what_no_job_could_measure_is_refused_before_anything_is_made() {
             "cannot use --reference after --",
         ),
         (
+            "clocks.toml --slurm -- --baseline x",
+            "cannot use --baseline after --",
+        ),
+        (
+            "clocks.toml --slurm -- --fail-on refuted --allow-different-work",
+            "cannot use --allow-different-work after --",
+        ),
+        (
             "clocks.toml --slurm -- --work-dir x",
             "cannot use --work-dir after --",
         ),
