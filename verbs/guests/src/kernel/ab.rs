@@ -1,6 +1,6 @@
 //! `toll kernel ab`: compares two kernels.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::bail;
@@ -10,7 +10,11 @@ use toll_core::plan::Plan;
 use toll_core::spec::BLOCKS_MAX;
 use toll_core::spec::Experiment;
 use toll_core::spec::builtin::KERNEL;
-use toll_driver::RunArguments;
+use toll_driver::baseline::BaselineArguments;
+use toll_driver::gate::GateArguments;
+use toll_driver::{
+    GuestOptions, Limits, NewRun, ResultOptions, RunArguments, RunOptions, WorkDirectories,
+};
 use toll_host::environment::guest::kvm_state;
 use toll_host::environment::kernel::require;
 use toll_system::Failure;
@@ -30,18 +34,36 @@ other.
 
 toll count --kernel BASE,NEW --by function COMMAND shows the functions in which a difference lies.";
 
-const ITEMS_HELP: &str = "Work to run under both kernels: experiments by name, experiment files \
-    (*.toml), or commands of the guest [default: most system calls]";
-
 #[derive(Debug, Args)]
-#[command(mut_arg("items", |items| items.help(ITEMS_HELP)))]
 pub struct AbArguments {
     /// Kernel to compare with (see `toll kernel list`)
     base: String,
     /// Kernel to compare; the same name again shows what differs by chance
     new: String,
+    /// Work to run under both kernels: experiments by name, experiment files (*.toml), or commands
+    /// of the guest [default: most system calls]
+    #[arg(value_name = "NAME|FILE|COMMAND")]
+    items: Vec<String>,
     #[command(flatten)]
-    run: RunArguments,
+    limits: Limits,
+    #[command(flatten)]
+    options: RunOptions,
+    /// Show what would run, and what would not and why, but run nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Wait while another run measures on this machine, instead of failing
+    #[arg(long)]
+    wait: bool,
+    #[command(flatten)]
+    results: ResultOptions,
+    /// Where to make the disks of guests [default: $TOLL_WORK_DIR, else
+    /// $XDG_CACHE_HOME/toll/work]
+    #[arg(long, value_name = "DIR")]
+    work_dir: Option<PathBuf>,
+    #[command(flatten)]
+    against: BaselineArguments,
+    #[command(flatten)]
+    gate: GateArguments,
 }
 
 /// Seconds after which no new block begins. The time is so long that the number of blocks ends a
@@ -49,21 +71,11 @@ pub struct AbArguments {
 const TIME_BUDGET_S: f64 = 12.0 * 3600.0;
 
 pub fn run(arguments: &AbArguments, store: &Path) -> anyhow::Result<ExitCode> {
-    let mut asked = arguments.run.clone();
-    asked.limits.check()?;
-    if asked.resuming.resume.is_some() {
-        bail!(Failure::Usage(
-            "cannot use --resume: the comparison is stored as a run; continue it with toll run --resume".into()
-        ));
-    }
+    arguments.limits.check()?;
     for name in [&arguments.base, &arguments.new] {
         require(name).map_err(Failure::Usage)?;
     }
-    if asked.new.items.is_empty() && asked.new.reference.is_none() {
-        asked.new.items.push(KERNEL.name.to_owned());
-    }
-    asked.new.guests.guest = true;
-    asked.new.guests.build_kernels = true;
+    let asked = arguments.asked();
     let accelerators: &[&str] = match kvm_state() {
         Ok(_) => &["icount", "kvm"],
         Err(_) => &["icount"],
@@ -77,6 +89,35 @@ pub fn run(arguments: &AbArguments, store: &Path) -> anyhow::Result<ExitCode> {
         experiment.check_metric().map_err(Failure::Usage)?;
     }
     toll_driver::run_all(&asked, store, experiments, None)
+}
+
+impl AbArguments {
+    /// Returns the run that compares the kernels.
+    fn asked(&self) -> RunArguments {
+        let items = match self.items.as_slice() {
+            [] => vec![KERNEL.name.to_owned()],
+            items => items.to_owned(),
+        };
+        RunArguments {
+            limits: self.limits.clone(),
+            new: NewRun {
+                items,
+                options: self.options.clone(),
+                guests: GuestOptions {
+                    guest: true,
+                    build_kernels: true,
+                },
+                dry_run: self.dry_run,
+                ..NewRun::default()
+            },
+            wait: self.wait,
+            results: self.results.clone(),
+            directories: WorkDirectories::at(self.work_dir.clone()),
+            against: self.against.clone(),
+            gate: self.gate.clone(),
+            ..RunArguments::default()
+        }
+    }
 }
 
 /// Sets the number of blocks to the number that all comparisons together need. There are no earlier

@@ -210,6 +210,17 @@ fn what_cannot_be_compared_is_told_before_anything_runs() {
     bench.write("bad.toml", &SMALL.replace("getppid", "getppdi"));
     let output = bench.fails(2, "kernel ab toll stock bad.toml --dry-run");
     has(&output, &["there is no system call getppdi"]);
-    let output = bench.fails(2, "kernel ab toll stock --resume");
-    has(&output, &["toll run --resume"]);
+    for option in [
+        "--resume",
+        "--guest",
+        "--reference x",
+        "--why",
+        "--foreign-dir x",
+    ] {
+        let output = bench.fails(2, &format!("kernel ab toll stock {option}"));
+        has(
+            &output,
+            &["unexpected argument", option.split(' ').next().unwrap()],
+        );
+    }
 }
