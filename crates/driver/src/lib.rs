@@ -36,7 +36,7 @@ pub use launch::{
     Launch, Launched, launch, listen, nearest, profile, random_seed, resume, same_device,
 };
 pub use limits::Limits;
-pub use measure::{command_line, run, run_all, trees_of};
+pub use measure::{check, command_line, run, run_all, trees_of};
 pub use progress::Purpose;
 pub use result_options::ResultOptions;
 pub use run_options::{Profile, RunOptions};

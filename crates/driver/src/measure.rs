@@ -26,7 +26,6 @@ use crate::{dry, select, stores};
 
 /// Runs the experiments that the command line names, and shows the results.
 pub fn run(arguments: &RunArguments, store_path: &Path) -> anyhow::Result<ExitCode> {
-    arguments.limits.check()?;
     if arguments.resuming.resume.is_some() {
         return resume(arguments, store_path);
     }
@@ -223,6 +222,23 @@ fn share_budget(
     }
 }
 
+/// Refuses options that fit no run of these experiments, before any time is spent. Baselines are
+/// checked where runs begin, since only the store has them.
+pub fn check(arguments: &RunArguments, experiments: &[&Experiment]) -> anyhow::Result<()> {
+    arguments.explaining.check(experiments)?;
+    check_gate(arguments, &Against::default(), experiments)
+}
+
+fn check_gate(
+    arguments: &RunArguments,
+    against: &Against,
+    experiments: &[&Experiment],
+) -> anyhow::Result<()> {
+    let reasons = experiments.iter().map(|one| against.why_no_ratio(one));
+    let reasons: Vec<Option<String>> = reasons.collect();
+    arguments.gate.check(experiments, &reasons)
+}
+
 /// Finds the runs to compare with, and refuses conditions and questions that no run could answer.
 fn against(
     arguments: &RunArguments,
@@ -231,15 +247,13 @@ fn against(
 ) -> anyhow::Result<Against> {
     arguments.explaining.check(experiments)?;
     let against = Against::find(&arguments.against, store, experiments)?;
-    let reasons = experiments.iter().map(|one| against.why_no_ratio(one));
-    arguments
-        .gate
-        .check(experiments, &reasons.collect::<Vec<_>>())?;
+    check_gate(arguments, &against, experiments)?;
     against.check_work(&arguments.gate, store, experiments)?;
     Ok(against)
 }
 
 fn resume(arguments: &RunArguments, store_path: &Path) -> anyhow::Result<ExitCode> {
+    arguments.limits.check()?;
     let _lock = take_lock(arguments)?;
     let mut store = stores::open_store(store_path)?;
     let id = match arguments.resuming.resume.as_deref() {

@@ -21,6 +21,7 @@ const FILE_BYTES_MAX: u64 = 4 << 20;
 /// Returns the experiments that a command line selects: built-in ones and files in order, then a
 /// single experiment made of all commands.
 pub fn experiments(arguments: &RunArguments) -> anyhow::Result<Vec<Experiment>> {
+    arguments.limits.check()?;
     let new = &arguments.new;
     let options = &new.options;
     let profile = options.profile.name();

@@ -168,7 +168,10 @@ fn planned(arguments: &SubmitArguments) -> anyhow::Result<Planned> {
         options.new.items = vec![item.clone()];
         let experiments = toll_driver::select(&options)?;
         let name = match experiments.as_slice() {
-            [one] => one.name.clone(),
+            [one] => {
+                toll_driver::check(&options, &[one])?;
+                one.name.clone()
+            }
             _ => bail!(Failure::Usage(format!(
                 "cannot submit {item}: it is not an experiment; give it a name that ends with .toml"
             ))),

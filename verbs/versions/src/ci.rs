@@ -86,7 +86,6 @@ pub struct CiArguments {
 }
 
 pub fn run(arguments: &CiArguments, store: &Path) -> anyhow::Result<ExitCode> {
-    arguments.limits.check()?;
     let mut asked = arguments.asked();
     let mut experiment = select(&asked)?;
     let repository = Repository::open(&arguments.tree).map_err(Failure::Prerequisite)?;
@@ -106,7 +105,9 @@ pub fn run(arguments: &CiArguments, store: &Path) -> anyhow::Result<ExitCode> {
     experiment.title = format!("{head} against {base}");
     experiment.check().map_err(Failure::Usage)?;
     experiment.check_metric().map_err(Failure::Usage)?;
+    toll_driver::check(&asked, &[&experiment])?;
     if !arguments.dry_run {
+        arguments.results.check_files(1, &experiment)?;
         let interrupt = listen()?;
         for (side, version) in SIDES.iter().zip(&versions) {
             arguments.prepare(&repository, version, side, &trees, &interrupt)?;

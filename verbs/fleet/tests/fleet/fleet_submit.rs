@@ -205,6 +205,18 @@ fn what_no_job_could_measure_is_refused_before_anything_is_made() {
             "cannot use --work-dir after --",
         ),
         (
+            "clocks.toml --slurm -- --runs 0",
+            "--runs and --min-runs must be at least 1",
+        ),
+        (
+            "clocks.toml --slurm -- --fail-on regression=5%",
+            "cannot fail on a regression of clocks: it compares nothing",
+        ),
+        (
+            "clocks.toml --slurm -- --why",
+            "cannot use --why with clocks: it compares nothing",
+        ),
+        (
             "clocks.toml --slurm --directory 'a b'",
             "its path has characters",
         ),

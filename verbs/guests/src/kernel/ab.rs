@@ -71,7 +71,6 @@ pub struct AbArguments {
 const TIME_BUDGET_S: f64 = 12.0 * 3600.0;
 
 pub fn run(arguments: &AbArguments, store: &Path) -> anyhow::Result<ExitCode> {
-    arguments.limits.check()?;
     for name in [&arguments.base, &arguments.new] {
         require(name).map_err(Failure::Usage)?;
     }

@@ -358,6 +358,25 @@ fn what_cannot_be_compared_is_told_and_leaves_nothing() {
 }
 
 #[test]
+fn what_no_run_could_do_is_refused_before_the_builds() {
+    let Some(bench) = repository(&sized(20_000), &sized(20_000)) else {
+        return;
+    };
+    let built = bench.path("built");
+    let build = format!("touch {}", built.display());
+    for (option, why) in [
+        ("--runs=0", "--runs and --min-runs must be at least 1"),
+        ("--fail-on=refuted", "there are no claims"),
+        ("--why", "it compares max_rss_bytes first"),
+        ("--export-csv=missing/x", "its directory does not exist"),
+    ] {
+        let ran = bench.run(ci(&bench, &["--build", &build, option, &takes("a")]).as_slice());
+        assert!(ran.code != Some(0) && !built.exists(), "{option}: {ran:#?}");
+        has(&ran.stderr, &[why]);
+    }
+}
+
+#[test]
 fn a_shallow_clone_says_how_to_get_the_rest() {
     let Some(bench) = repository(&sized(20_000), &sized(20_000)) else {
         return;
