@@ -36,6 +36,19 @@ impl WorkDirectories {
     }
 }
 
+/// Returns the options of a struct as users type them: `--long` and `-s`.
+pub fn spellings_of<T: Args>() -> Vec<String> {
+    let command = T::augment_args(Command::default());
+    let spellings = command.get_arguments().flat_map(|option| {
+        let long = option.get_long_and_visible_aliases().unwrap_or_default();
+        let long = long.into_iter().map(|name| format!("--{name}"));
+        let short = option.get_short_and_visible_aliases().unwrap_or_default();
+        long.chain(short.into_iter().map(|name| format!("-{name}")))
+            .collect::<Vec<_>>()
+    });
+    spellings.collect()
+}
+
 /// Returns the names of a struct's options, as conflicts state them.
 fn names_of<T: Args>() -> Vec<Id> {
     let command = T::augment_args(Command::default());

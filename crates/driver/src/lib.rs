@@ -29,7 +29,7 @@ pub mod spelling;
 mod store_option;
 pub mod stores;
 
-pub use arguments::{GuestOptions, NewRun, RunArguments, WorkDirectories};
+pub use arguments::{GuestOptions, NewRun, RunArguments, WorkDirectories, spellings_of};
 pub use explain_options::ExplainOptions;
 pub use explaining::most_different;
 pub use launch::{

@@ -8,7 +8,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use toll_driver::gate::GateArguments;
 use toll_driver::{
     ExplainOptions, GuestOptions, Limits, NewRun, ResultOptions, RunArguments, RunOptions,
-    WorkDirectories, spelling,
+    WorkDirectories, spelling, spellings_of,
 };
 use toll_system::Failure;
 
@@ -66,9 +66,20 @@ pub fn run_options(options: &[String]) -> anyhow::Result<RunArguments> {
 fn refusal(error: &clap::Error) -> Failure {
     match (error.kind(), error.get(ContextKind::InvalidArg)) {
         (ErrorKind::UnknownArgument, Some(ContextValue::String(option)))
-            if option.starts_with('-') =>
+            if spellings_of::<RunArguments>().contains(option) =>
         {
             not_of_jobs(option)
+        }
+        (ErrorKind::UnknownArgument, Some(ContextValue::String(option)))
+            if option.starts_with('-') =>
+        {
+            let near = match error.get(ContextKind::SuggestedArg) {
+                Some(ContextValue::String(near)) => format!("; did you mean {near}?"),
+                _ => "; see toll run --help".to_owned(),
+            };
+            Failure::Usage(format!(
+                "cannot use {option} after --: toll run has no such option{near}"
+            ))
         }
         (ErrorKind::UnknownArgument, Some(ContextValue::String(item))) => Failure::Usage(format!(
             "cannot use {item} after --: name experiments before it, and put commands into an \
@@ -86,7 +97,7 @@ fn refusal(error: &clap::Error) -> Failure {
 fn not_of_jobs(option: &str) -> Failure {
     Failure::Usage(format!(
         "cannot use {option} after --: jobs take options of toll run about measuring; a job waits \
-         and continues by itself, writes a document for each experiment and uses the --work-dir of \
-         toll fleet submit"
+         and continues by itself, compares with no other run, writes a document for each \
+         experiment and uses the --work-dir of toll fleet submit"
     ))
 }

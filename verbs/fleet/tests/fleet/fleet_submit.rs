@@ -186,7 +186,15 @@ fn what_no_job_could_measure_is_refused_before_anything_is_made() {
         ("clocks.toml --slurm -- true", "cannot use true after --"),
         (
             "clocks.toml --slurm -- --nonsense",
-            "cannot use --nonsense after --: jobs take options",
+            "cannot use --nonsense after --: toll run has no such option; see toll run --help",
+        ),
+        (
+            "clocks.toml --slurm -- --profil=quick",
+            "cannot use --profil after --: toll run has no such option; did you mean --profile?",
+        ),
+        (
+            "clocks.toml --slurm -- -q",
+            "cannot use -q after --: jobs take options",
         ),
         (
             "clocks.toml --slurm -- --reference x",
