@@ -25,8 +25,10 @@ mod why;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use clap::builder::StyledStr;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
-use toll_driver::{WithStore, failure, spelling};
+use toll_driver::{RunArguments, WithStore, failure, spelling, spellings_of};
 use toll_fleet as fleet;
 use toll_grade as grade;
 use toll_guests::kernel::{self, KernelArguments, KernelVerb};
@@ -58,7 +60,7 @@ with all measurements so far kept.";
 #[derive(Debug, Subcommand)]
 enum Verb {
     /// Run experiments, or compare commands
-    Run(Box<WithStore<toll_driver::RunArguments>>),
+    Run(Box<WithStore<RunArguments>>),
     /// List the stored runs and the built-in experiments
     List(WithStore<list::ListArguments>),
     /// Show a run: verdicts, treatments, noise, advice
@@ -132,11 +134,29 @@ enum Verb {
     Man(man::ManArguments),
 }
 
+/// Says that an option belongs to `toll run`, if it does, instead of suggesting a similar one of
+/// this verb.
+fn with_verb_of_option(mut error: clap::Error) -> clap::Error {
+    if error.kind() == ErrorKind::UnknownArgument
+        && let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg)
+        && spellings_of::<RunArguments>().contains(option)
+    {
+        let tip = StyledStr::from(format!(
+            "{option} is an option of toll run, not of this command"
+        ));
+        // The usage names the similar option.
+        error.remove(ContextKind::Usage);
+        error.remove(ContextKind::SuggestedArg);
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
+    }
+    error
+}
+
 /// Runs the command line and returns its exit status.
 pub fn main() -> ExitCode {
     let cli = match Cli::try_parse_from(spelling::normalise(std::env::args_os())) {
         Ok(cli) => cli,
-        Err(instead) => return output::instead_of_work(&instead),
+        Err(instead) => return output::instead_of_work(&with_verb_of_option(instead)),
     };
     let store = cli.store;
     let result = match cli.verb {
