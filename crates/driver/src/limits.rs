@@ -5,19 +5,33 @@ use std::time::Duration;
 use anyhow::bail;
 use clap::Args;
 use toll_core::spec::quantity::{parse_duration, parse_share};
-use toll_core::spec::{ComparisonGoal, RunSettings};
+use toll_core::spec::{ComparisonGoal, GUEST_TRIAL_TIMEOUT_S, RunSettings, TRIAL_TIMEOUT_S};
+use toll_host::trial::COMPARISON;
 use toll_system::Failure;
 
 /// Limits of a run. A run that is continued may get others.
 #[derive(Debug, Clone, Default, PartialEq, Args)]
 pub struct Limits {
-    /// Time after which no new block begins, for all experiments together
-    /// (90s, 5min, 2h); without it, commands are compared for 3 s each
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    #[arg(
+        long,
+        value_name = "TIME",
+        value_parser = parse_duration,
+        help = format!(
+            "Time after which no new block begins, for all experiments together (90s, 5min, 2h); \
+             without it, commands are compared for {} s each",
+            COMPARISON.as_secs()
+        )
+    )]
     pub time_budget: Option<Duration>,
-    /// Time after which a single trial is stopped and counted as failed, instead
-    /// of the experiment's own limit (60s; 10min in a guest)
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    #[arg(
+        long,
+        value_name = "TIME",
+        value_parser = parse_duration,
+        help = format!(
+            "Time after which a single trial is stopped and counted as failed (90s) [default: the \
+             experiment's; without one, {TRIAL_TIMEOUT_S} s, or {GUEST_TRIAL_TIMEOUT_S} s in a guest]"
+        )
+    )]
     pub trial_timeout: Option<Duration>,
     /// Relative half-width at which an interval is narrow enough (2%)
     #[arg(long, value_name = "SHARE", value_parser = parse_share)]

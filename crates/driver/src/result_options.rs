@@ -21,7 +21,8 @@ pub struct ResultOptions {
     #[arg(
         long,
         value_name = "N",
-        default_value = "2",
+        value_enum,
+        default_value_t,
         requires = "export-hyperfine"
     )]
     pub hyperfine_schema: Schema,

@@ -46,7 +46,7 @@ fn parse_variables(text: &str) -> Result<Variables, String> {
 #[derive(Debug, Clone, Default, Args)]
 pub struct RunOptions {
     /// How much time to spend
-    #[arg(long, value_enum, default_value = "standard")]
+    #[arg(long, value_enum, default_value_t)]
     pub profile: Profile,
     /// Seed of the order of trials [default: random]
     #[arg(long)]

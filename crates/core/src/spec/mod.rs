@@ -55,7 +55,9 @@ pub use platform::Platform;
 pub use problem::Problem;
 pub use row::{ROW, Row};
 pub use selector::Selector;
-pub use settings::{BLOCKS_MAX, ComparisonGoal, RunSettings};
+pub use settings::{
+    BLOCKS_MAX, ComparisonGoal, GUEST_TRIAL_TIMEOUT_S, RunSettings, TRIAL_TIMEOUT_S,
+};
 pub use shell::{Shell, shell};
 pub use shown::{
     AdviceKind, AdviceSpec, FigureKind, FigureSpec, GroupSpec, LineSpec, Table, TableMean,

@@ -22,6 +22,12 @@ pub enum ComparisonGoal {
     QuickAnswer,
 }
 
+/// Seconds that a trial may take if nothing else is set.
+pub const TRIAL_TIMEOUT_S: f64 = 60.0;
+
+/// The same in a guest, which may be emulated.
+pub const GUEST_TRIAL_TIMEOUT_S: f64 = 600.0;
+
 /// Maximum number of blocks in a run. An exact interval looks at all pairs of blocks, which take
 /// 100 MB at this limit.
 pub const BLOCKS_MAX: u32 = 5_000;
@@ -115,12 +121,13 @@ impl RunSettings {
         }
     }
 
-    /// Returns how long a trial may take. A guest may be emulated, so a trial in it gets ten times
-    /// as long.
+    /// Returns how long a trial may take.
     pub fn trial_timeout(&self, is_in_guest: bool) -> Duration {
-        const MACHINE_S: f64 = 60.0;
-        const GUEST_S: f64 = 600.0;
-        let usual_s = if is_in_guest { GUEST_S } else { MACHINE_S };
+        let usual_s = if is_in_guest {
+            GUEST_TRIAL_TIMEOUT_S
+        } else {
+            TRIAL_TIMEOUT_S
+        };
         Duration::from_secs_f64(self.trial_timeout_s.unwrap_or(usual_s))
     }
 }

@@ -27,7 +27,13 @@ pub(super) struct ExportArguments {
     #[arg(long, value_name = "DIR")]
     parquet: Option<PathBuf>,
     /// Schema of hyperfine's JSON: 2 as in hyperfine 2.0, 1 as in earlier versions
-    #[arg(long, value_name = "N", default_value = "2", requires = "hyperfine")]
+    #[arg(
+        long,
+        value_name = "N",
+        value_enum,
+        default_value_t,
+        requires = "hyperfine"
+    )]
     hyperfine_schema: Schema,
 }
 
