@@ -60,17 +60,17 @@ pub struct SubmitArguments {
     #[arg(long, value_name = "DIR", default_value = DIRECTORY)]
     directory: PathBuf,
     /// Measure at most N nodes; with --kubernetes, exactly N
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "script")]
     nodes: Option<u32>,
     /// Slurm partition [default: Slurm's default]
     #[arg(long, value_name = "NAME", value_parser = plain, requires = "slurm")]
     partition: Option<String>,
     /// Features that nodes must have, as sbatch takes them; with --kubernetes, a
     /// label NAME=VALUE
-    #[arg(long, value_name = "FEATURES", value_parser = plain)]
+    #[arg(long, value_name = "FEATURES", value_parser = plain, conflicts_with = "script")]
     constraint: Option<String>,
     /// Time limit of a job (2h); `toll fleet retry` continues a job that reached its limit
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, conflicts_with = "script")]
     time_limit: Option<Duration>,
     /// Directory on each node for work files, on the disk to measure
     #[arg(long, value_name = "DIR", default_value = "/var/tmp")]

@@ -23,6 +23,11 @@ an experiment is changed, 4 a claim is undecided, 2 a file cannot be graded.";
 
 #[derive(Debug, Args)]
 #[command(after_help = NOTES)]
+// Only --measure makes files.
+#[command(mut_args(|option| match option.get_id().as_str() {
+    "work_dir" | "foreign_dir" => option.requires("measure"),
+    _ => option,
+}))]
 pub struct GradeArguments {
     /// Files that `toll export --json` wrote; `-` is standard input
     #[arg(required = true, value_name = "FILE")]

@@ -41,7 +41,7 @@ pub(super) struct DoctorArguments {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["restore", "no_noise", "retry_kvm", "work_dir"])]
     salvage: Option<PathBuf>,
     /// Directory for work files
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", conflicts_with = "restore")]
     work_dir: Option<PathBuf>,
     /// Print one JSON document
     #[arg(long)]

@@ -27,7 +27,7 @@ pub(super) struct ShowArguments {
     #[arg(long)]
     json: bool,
     /// Print the kernel logs of the run's guests, boot by boot
-    #[arg(long, conflicts_with = "json")]
+    #[arg(long, conflicts_with_all = ["json", "metric"])]
     kernel_log: bool,
     /// Instead, judge each claim over all comparable runs of the experiment, on the same machine,
     /// kernel and workload; their evidence is multiplied. Conditions of --fail-on still apply to

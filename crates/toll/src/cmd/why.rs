@@ -28,7 +28,7 @@ pub(super) struct WhyArguments {
     #[arg(long, value_name = "LABEL")]
     reference: Option<String>,
     /// Show stored explanations, and run nothing
-    #[arg(long, conflicts_with_all = ["treatment", "reference"])]
+    #[arg(long, conflicts_with_all = ["treatment", "reference", "run_foreign_commands", "work_dir", "foreign_dir"])]
     stored: bool,
     /// Start the programs of a run even if you did not start that run on this machine;
     /// without this option, its programs are only listed

@@ -236,6 +236,10 @@ fn what_no_job_could_measure_is_refused_before_anything_is_made() {
         ("clocks.toml --slurm --kubernetes", "cannot be used with"),
         ("clocks.toml --kubernetes", "--claim <NAME>"),
         (
+            "clocks.toml --script --time-limit 2h",
+            "'--script' cannot be used with '--time-limit <TIME>'",
+        ),
+        (
             "clocks.toml --slurm --partition 'a b'",
             "expected a word without spaces",
         ),

@@ -38,7 +38,7 @@ const BUDGET_OF_BLOCKS_S: f64 = 3600.0;
 #[command(after_help = NOTES)]
 pub(super) struct PricesArguments {
     /// Measure nothing: show the newest list of this machine in the store
-    #[arg(long, conflicts_with_all = ["blocks", "quiet"])]
+    #[arg(long, conflicts_with_all = ["blocks", "quiet", "work_dir"])]
     last: bool,
     /// Measure only these groups of rows; with --last, show only these
     #[arg(long = "group", value_name = "GROUP")]
@@ -50,7 +50,7 @@ pub(super) struct PricesArguments {
     #[arg(short = 'r', long, value_name = "BLOCKS")]
     blocks: Option<u32>,
     /// Also list rows that are measured for other purposes
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["groups", "rows"])]
     all: bool,
     /// Compare with a list that `toll prices --json` wrote, here or on another machine
     #[arg(long, value_name = "FILE")]
