@@ -166,6 +166,45 @@ fn a_job_that_cannot_measure_says_why_and_fails() {
 }
 
 #[test]
+fn options_that_jobs_cannot_use_are_refused_with_the_reason() {
+    let bench = bench();
+    for (options, why) in [
+        (
+            "--resume",
+            "cannot use --resume after --: jobs take options",
+        ),
+        ("--export-json x", "cannot use --export-json after --"),
+        ("-q", "cannot use -q after --: jobs take options"),
+        ("true", "cannot use true after --"),
+        (
+            "--nonsense",
+            "cannot use --nonsense after --: toll run has no such option; see toll run --help",
+        ),
+        (
+            "--profil=quick",
+            "cannot use --profil after --: toll run has no such option; did you mean --profile?",
+        ),
+        ("--reference x", "cannot use --reference after --"),
+        ("--baseline x", "cannot use --baseline after --"),
+        (
+            "--fail-on refuted --allow-different-work",
+            "cannot use --allow-different-work after --",
+        ),
+        ("--work-dir x", "cannot use --work-dir after --"),
+        ("--runs 0", "--runs and --min-runs must be at least 1"),
+        (
+            "--fail-on regression=5%",
+            "cannot fail on a regression of clocks: it compares nothing",
+        ),
+        ("--why", "cannot use --why with clocks: it compares nothing"),
+    ] {
+        let submit = format!("fleet submit clocks.toml --slurm -- {options}");
+        has(&bench.fails(2, &submit), &[why]);
+    }
+    assert!(!bench.path("toll-fleet").exists());
+}
+
+#[test]
 fn what_no_job_could_measure_is_refused_before_anything_is_made() {
     let bench = bench();
     bench.write("other.toml", CLOCKS);
@@ -174,55 +213,6 @@ fn what_no_job_could_measure_is_refused_before_anything_is_made() {
         (
             "clocks.toml other.toml --slurm",
             "cannot submit two experiments named clocks",
-        ),
-        (
-            "clocks.toml --slurm -- --resume",
-            "cannot use --resume after --",
-        ),
-        (
-            "clocks.toml --slurm -- --export-json x",
-            "cannot use --export-json after --",
-        ),
-        ("clocks.toml --slurm -- true", "cannot use true after --"),
-        (
-            "clocks.toml --slurm -- --nonsense",
-            "cannot use --nonsense after --: toll run has no such option; see toll run --help",
-        ),
-        (
-            "clocks.toml --slurm -- --profil=quick",
-            "cannot use --profil after --: toll run has no such option; did you mean --profile?",
-        ),
-        (
-            "clocks.toml --slurm -- -q",
-            "cannot use -q after --: jobs take options",
-        ),
-        (
-            "clocks.toml --slurm -- --reference x",
-            "cannot use --reference after --",
-        ),
-        (
-            "clocks.toml --slurm -- --baseline x",
-            "cannot use --baseline after --",
-        ),
-        (
-            "clocks.toml --slurm -- --fail-on refuted --allow-different-work",
-            "cannot use --allow-different-work after --",
-        ),
-        (
-            "clocks.toml --slurm -- --work-dir x",
-            "cannot use --work-dir after --",
-        ),
-        (
-            "clocks.toml --slurm -- --runs 0",
-            "--runs and --min-runs must be at least 1",
-        ),
-        (
-            "clocks.toml --slurm -- --fail-on regression=5%",
-            "cannot fail on a regression of clocks: it compares nothing",
-        ),
-        (
-            "clocks.toml --slurm -- --why",
-            "cannot use --why with clocks: it compares nothing",
         ),
         (
             "clocks.toml --slurm --directory 'a b'",
