@@ -298,7 +298,7 @@ fn tables_are_written_in_three_languages() {
             "|===\n| treatment |",
             "| `cat /dev/null &#124; sort`\n",
         ),
-        (&org, "* sleep", "| treatment |", "| =sleep 0.001= |"),
+        (&org, "* sleep", "| treatment |", "| ~sleep 0.001~ |"),
     ] {
         for needle in [title, head, row] {
             assert!(text.contains(needle), "{needle}: {text}");
