@@ -34,6 +34,8 @@ const TITLE_SIZE: u32 = 17;
 const LABEL_SIZE: u32 = 13;
 const TICK_SIZE: u32 = 12;
 const LABEL_CHARACTERS_MAX: usize = 44;
+/// Longest label of a tick. A unit may be longer, since experiment files name units.
+const TICK_CHARACTERS_MAX: usize = 24;
 /// Room for the title of a vertical axis, in pixels.
 const TITLE_ROOM: f64 = 16.0;
 /// Maximum number of ticks on a vertical axis.
@@ -209,11 +211,12 @@ fn tick_label(value: f64, unit: &str) -> String {
     } else {
         number
     };
-    if unit.is_empty() || number == "0" {
+    let label = if unit.is_empty() || number == "0" {
         number.to_owned()
     } else {
         format!("{number}\u{a0}{unit}")
-    }
+    };
+    plain(&label, TICK_CHARACTERS_MAX)
 }
 
 /// The vertical axis of a plot.
