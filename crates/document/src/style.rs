@@ -10,26 +10,24 @@ pub struct Style {
 }
 
 impl Style {
-    /// Makes the style for a terminal with this many columns. In ASCII, four columns are reserved:
-    /// `inf` is longer than the sign that it replaces, and a line may have two of these.
-    pub fn new(color: bool, columns: usize, unicode: bool) -> Self {
-        let reserve = if unicode { 0 } else { 4 };
+    pub fn new(color: bool, width: usize, unicode: bool) -> Self {
         Self {
             color,
-            width: columns.saturating_sub(reserve),
+            width,
             unicode,
         }
     }
 
-    /// Replaces characters that an ASCII terminal cannot show.
+    /// Replaces characters that an ASCII terminal cannot show, but keeps non-breaking spaces for
+    /// the layout.
     pub(crate) fn fit(self, text: &str) -> String {
         if self.unicode {
-            return text.replace('\u{a0}', " ");
+            return text.to_owned();
         }
         let mut ascii = String::with_capacity(text.len());
         for character in text.chars() {
             match character {
-                '\u{a0}' => ascii.push(' '),
+                '\u{a0}' => ascii.push(character),
                 '✔' => ascii.push('+'),
                 '✘' => ascii.push('x'),
                 '–' | '−' | '─' => ascii.push('-'),

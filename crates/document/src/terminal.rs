@@ -1,7 +1,6 @@
 //! Documents for a terminal: wrapping, columns, colour.
 
 use crate::document::{Block, Document, Text, Wrapping};
-use crate::inline::Inline;
 use crate::sanitize::sanitize;
 use crate::style::{Paint, Style};
 use crate::table::{Column, Row, Table};
@@ -32,12 +31,16 @@ impl Style {
         let mut lines = Vec::new();
         for block in &document.0 {
             match block {
-                Block::Heading(text) => lines.extend(self.heading(text)),
+                Block::Heading(text) => lines.extend(self.heading(&self.safe(text))),
                 Block::Text(text) => lines.extend(self.text(text)),
                 Block::Note(text, paint) => {
-                    lines.extend(self.paragraph(&format!("· {text}"), 0, *paint))
+                    let text = self.safe(&format!("· {text}"));
+                    lines.extend(self.paragraph(&text, 0, *paint))
                 }
-                Block::Ends(ends, paint) => lines.extend(self.ends(ends, *paint)),
+                Block::Ends(ends, paint) => {
+                    let ends = ends.each_ref().map(|end| self.safe(end));
+                    lines.extend(self.ends(&ends, *paint))
+                }
                 Block::Alternatives(all) => {
                     let shown = all.iter().map(|one| self.document(one));
                     let is_last = |index| index + 1 == all.len();
@@ -47,7 +50,10 @@ impl Style {
                 }
                 Block::Table(table) => lines.extend(self.table(table)),
                 Block::Figure(draw) => match draw(self) {
-                    Some(drawn) => lines.extend(drawn.trim_end().lines().map(|one| self.fit(one))),
+                    Some(drawn) => {
+                        let drawn = drawn.trim_end().lines();
+                        lines.extend(drawn.map(|one| self.paint(&self.fit(one), Paint::Plain)))
+                    }
                     None if lines.last().is_some_and(String::is_empty) => drop(lines.pop()),
                     None => {}
                 },
@@ -57,9 +63,14 @@ impl Style {
         lines
     }
 
-    /// A part of a line: text from others, made safe and coloured.
+    /// Makes text from others safe. It happens before the layout, since it changes widths.
+    fn safe(self, text: &str) -> String {
+        self.fit(&sanitize(text))
+    }
+
+    /// A part of a line, coloured. Non-breaking spaces have done their work.
     fn paint(self, text: &str, paint: Paint) -> String {
-        let text = self.fit(&sanitize(text));
+        let text = text.replace('\u{a0}', " ");
         match paint.code() {
             code if self.color && !code.is_empty() && !text.trim().is_empty() => {
                 format!("\u{1b}[{code}m{text}\u{1b}[0m")
@@ -69,16 +80,15 @@ impl Style {
     }
 
     fn heading(self, text: &str) -> Vec<String> {
-        let lines = wrap(text, self.width);
+        let lines = self.wrapped(text, 0);
         let longest = lines.iter().map(|line| columns(line)).max();
-        let rule = "─".repeat(longest.unwrap_or(0).min(self.width));
-        let mut lines = self.paragraph(text, 0, Paint::Bold);
-        lines.push(self.paint(&rule, Paint::Dim));
-        lines
+        let rule = self.fit("─").repeat(longest.unwrap_or(0));
+        let lines = lines.iter().map(|line| self.paint(line, Paint::Bold));
+        lines.chain([self.paint(&rule, Paint::Dim)]).collect()
     }
 
     fn text(self, text: &Text) -> Vec<String> {
-        let words = text.text.plain();
+        let words = self.safe(&text.text.plain());
         match text.wrapping {
             Wrapping::Words => self.paragraph(&words, text.indent, text.paint),
             Wrapping::Hanging if columns(&words) > self.width => self.hanging(&words, text.paint),
@@ -87,12 +97,16 @@ impl Style {
     }
 
     fn paragraph(self, text: &str, indent: usize, paint: Paint) -> Vec<String> {
-        let width = self.width.saturating_sub(indent).max(MIN_TEXT_COLUMNS);
-        let lines = wrap(text, width).into_iter();
+        let lines = self.wrapped(text, indent).into_iter();
         let indent = " ".repeat(indent);
         lines
             .map(|line| format!("{indent}{}", self.paint(&line, paint)))
             .collect()
+    }
+
+    fn wrapped(self, text: &str, indent: usize) -> Vec<String> {
+        let width = self.width.saturating_sub(indent).max(MIN_TEXT_COLUMNS);
+        wrap(text, width)
     }
 
     fn hanging(self, text: &str, paint: Paint) -> Vec<String> {
@@ -119,36 +133,47 @@ impl Style {
 
     /// Lays out rows in columns or, if the line is too narrow, each row as a block.
     fn table(self, table: &Table) -> Vec<String> {
-        let rows: Vec<(Vec<String>, &Row)> = table.rows.iter().map(plain).collect();
-        let mut columns = &table.columns[..];
-        let least = columns.len() - table.optional;
-        let mut widths = self.widths(columns, &rows);
-        while widths.is_none() && columns.len() > least {
-            columns = &columns[..columns.len() - 1];
-            widths = self.widths(columns, &rows);
+        let rows: Vec<(Vec<String>, &Row)> = table.rows.iter().map(|row| self.row(row)).collect();
+        let titles = table.columns.iter().map(|column| self.safe(&column.title));
+        let titles: Vec<String> = titles.collect();
+        let mut titles = &titles[..];
+        let least = titles.len() - table.optional;
+        let mut widths = self.widths(titles, &rows);
+        while widths.is_none() && titles.len() > least {
+            titles = &titles[..titles.len() - 1];
+            widths = self.widths(titles, &rows);
         }
         let Some(widths) = widths else {
-            return self.stacked(columns, &rows);
+            return self.stacked(titles, &rows);
         };
-        let titles = columns.iter().map(|column| column.title.clone());
-        let titles: Vec<String> = titles.collect();
-        let mut lines = self.cells(columns, &titles, &widths, [Paint::Dim; 2]);
+        let mut lines = self.cells(&table.columns, titles, &widths, [Paint::Dim; 2]);
         for (cells, row) in &rows {
-            lines.extend(self.cells(columns, cells, &widths, [row.paint, Paint::Plain]));
+            let paints = [row.paint, Paint::Plain];
+            lines.extend(self.cells(&table.columns, cells, &widths, paints));
             lines.extend(self.explained(row));
         }
         lines
     }
 
+    /// A row with the texts of its cells. The marks follow the first cell.
+    fn row(self, row: &Row) -> (Vec<String>, &Row) {
+        let cells = row.cells.iter().map(|cell| self.safe(&cell.plain()));
+        let mut cells: Vec<String> = cells.collect();
+        if let Some(first) = cells.first_mut().filter(|_| !row.marks.is_empty()) {
+            *first = format!("{first} {}", self.safe(&row.marks));
+        }
+        (cells, row)
+    }
+
     /// Returns the widths of columns. The first column may be narrower than its cells. `None` if
     /// the other columns leave the first one too little room.
-    fn widths(self, columns_of: &[Column], rows: &[(Vec<String>, &Row)]) -> Option<Vec<usize>> {
+    fn widths(self, titles: &[String], rows: &[(Vec<String>, &Row)]) -> Option<Vec<usize>> {
         let width_of = |index: usize| {
             let cells = rows.iter().filter_map(|(cells, _)| cells.get(index));
             let widest = cells.map(|cell| columns(cell)).max().unwrap_or(0);
-            widest.max(columns(&columns_of[index].title))
+            widest.max(columns(&titles[index]))
         };
-        let mut widths: Vec<usize> = (0..columns_of.len()).map(width_of).collect();
+        let mut widths: Vec<usize> = (0..titles.len()).map(width_of).collect();
         let rest: usize = widths.iter().skip(1).map(|width| width + GAP).sum();
         let room = self.width.saturating_sub(rest);
         let first = widths.first_mut()?;
@@ -187,20 +212,20 @@ impl Style {
     fn explained(self, row: &Row) -> Vec<String> {
         let indent = GAP * (1 + usize::from(row.text.is_some()));
         let text = row.text.iter();
-        let text = text.flat_map(|text| self.paragraph(text, GAP, Paint::Plain));
+        let text = text.flat_map(|text| self.paragraph(&self.safe(text), GAP, Paint::Plain));
         let below = row.below.iter();
-        let below = below.flat_map(|below| self.paragraph(below, indent, Paint::Dim));
+        let below = below.flat_map(|below| self.paragraph(&self.safe(below), indent, Paint::Dim));
         text.chain(below).collect()
     }
 
-    fn stacked(self, columns_of: &[Column], rows: &[(Vec<String>, &Row)]) -> Vec<String> {
+    fn stacked(self, titles: &[String], rows: &[(Vec<String>, &Row)]) -> Vec<String> {
         let mut lines = Vec::new();
         for (cells, row) in rows {
             let first = cells.first().map_or("", String::as_str);
             lines.extend(self.paragraph(first, 0, row.paint));
-            for (column, cell) in columns_of.iter().zip(cells).skip(1) {
+            for (title, cell) in titles.iter().zip(cells).skip(1) {
                 if !cell.is_empty() {
-                    let entry = format!("{}: {cell}", column.title);
+                    let entry = format!("{title}: {cell}");
                     lines.extend(self.paragraph(&entry, GAP, Paint::Plain));
                 }
             }
@@ -210,19 +235,10 @@ impl Style {
     }
 }
 
-/// A row with the texts of its cells. The marks follow the first cell.
-fn plain(row: &Row) -> (Vec<String>, &Row) {
-    let mut cells: Vec<String> = row.cells.iter().map(Inline::plain).collect();
-    if let Some(first) = cells.first_mut().filter(|_| !row.marks.is_empty()) {
-        *first = format!("{first} {}", row.marks);
-    }
-    (cells, row)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::{fold, table};
+    use crate::document::{fold, heading, paragraph, table};
     use crate::table::{Column, Row};
 
     #[test]
@@ -248,6 +264,18 @@ mod tests {
         };
         let red = "\u{1b}[31mx y\u{fffd}[1m\u{1b}[0m\n";
         assert_eq!(text.show(style), red);
+    }
+
+    #[test]
+    fn the_layout_counts_what_replaces_a_character() {
+        let ascii = Style::new(false, 20, false);
+        assert_eq!(heading("a → b").show(ascii), "a => b\n------\n");
+        let arrows = paragraph("→ → → → → → → →", 0, Paint::Plain).show(ascii);
+        assert_eq!(arrows, "=> => => => => => =>\n=>\n");
+        let columns = [Column::words(""), Column::numbers("∞")];
+        let rows = [Row::new(["漢字", "1"]), Row::new(["abc", "22"])];
+        let rows = table(columns, rows).show(ascii);
+        assert_eq!(rows, "     inf\n??     1\nabc   22\n");
     }
 
     #[test]
