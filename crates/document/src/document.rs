@@ -94,17 +94,6 @@ impl From<Block> for Document {
     }
 }
 
-/// A table without rows is left out.
-impl From<Table> for Document {
-    fn from(table: Table) -> Self {
-        if table.rows.is_empty() {
-            Self::default()
-        } else {
-            Block::Table(table).into()
-        }
-    }
-}
-
 impl AddAssign for Document {
     fn add_assign(&mut self, mut other: Self) {
         self.0.append(&mut other.0);
@@ -173,10 +162,12 @@ pub fn table(columns: impl Into<Vec<Column>>, rows: impl IntoIterator<Item = Row
     let table = Table {
         columns: columns.into(),
         rows: rows.into_iter().collect(),
-        optional: 0,
-        has_notes: false,
     };
-    table.into()
+    if table.rows.is_empty() {
+        Document::default()
+    } else {
+        Block::Table(table).into()
+    }
 }
 
 /// Lines that `draw` makes for a terminal, with their own colours and with text that is safe.

@@ -22,6 +22,6 @@ pub use inline::Inline;
 pub use markup::Markup;
 pub use sanitize::{plain_json, sanitize};
 pub use style::{Paint, Style};
-pub use table::{Column, Row, Table};
+pub use table::{Column, Row};
 pub use words::plural;
 pub use wrap::{columns, right, wrap};

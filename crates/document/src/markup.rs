@@ -78,8 +78,9 @@ impl Markup {
     }
 
     fn table(self, table: &Table) -> String {
-        let notes = table.has_notes.then(|| Column::words("note"));
-        let columns: Vec<&Column> = table.columns.iter().chain(&notes).collect();
+        let has_notes = table.rows.iter().any(|row| notes(row).next().is_some());
+        let note = has_notes.then(|| Column::words("note"));
+        let columns: Vec<&Column> = table.columns.iter().chain(&note).collect();
         let titles: Vec<String> = columns.iter().map(|one| self.text(&one.title)).collect();
         let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
         let rules = |left: &str, right: &str| -> Vec<String> {
@@ -89,7 +90,8 @@ impl Markup {
         let rows = table.rows.iter().map(|row| {
             let mut cells: Vec<String> = row.cells.iter().map(|cell| self.inline(cell)).collect();
             cells.resize(table.columns.len(), String::new());
-            cells.extend(notes.iter().map(|_| self.notes(row)));
+            let notes = || self.inline(&Inline::lines(notes(row).map(Inline::from)));
+            cells.extend(has_notes.then(notes));
             cells
         });
         match self {
@@ -115,13 +117,6 @@ impl Markup {
                 format!("{}|{rule}|\n{}", line(&titles), body.collect::<String>())
             }
         }
-    }
-
-    /// The notes of a row, in a cell.
-    fn notes(self, row: &Row) -> String {
-        let notes = row.text.iter().chain(&row.below).chain([&row.marks]);
-        let notes = notes.filter(|note| !note.is_empty());
-        self.inline(&Inline::lines(notes.map(Inline::from)))
     }
 
     /// Separates lines within a cell.
@@ -200,6 +195,11 @@ impl Markup {
             Self::Org => line.push_str(&format!("~{}~", sanitize(text))),
         }
     }
+}
+
+fn notes(row: &Row) -> impl Iterator<Item = &String> {
+    let notes = row.text.iter().chain(&row.below).chain([&row.marks]);
+    notes.filter(|note| !note.is_empty())
 }
 
 /// The length of a number or letter at the start of a line that would begin a list: `1. x`, `a) x`.
@@ -401,6 +401,28 @@ mod tests {
                 assert_eq!(cells.matches(&format!("| {start}")).count(), 2, "{cells}");
             }
         }
+    }
+
+    #[test]
+    fn notes_of_rows_have_a_column_if_there_are_any() {
+        let markdown = |row: Row| {
+            let columns = [Column::words("a"), Column::numbers("b")];
+            table(columns, [row, Row::new(["3"])]).markup(Markup::Markdown)
+        };
+        let plain = Row::new(["1", "2"]);
+        assert_eq!(
+            markdown(plain),
+            "| a | b |\n| :-- | --: |\n| 1 | 2 |\n| 3 |  |\n"
+        );
+        let noted = Row {
+            text: Some("x".into()),
+            below: vec!["y".into(), "z".into()],
+            ..Row::new(["1", "2"])
+        };
+        assert_eq!(
+            markdown(noted),
+            "| a | b | note |\n| :-- | --: | :-- |\n| 1 | 2 | x<br>y<br>z |\n| 3 |  |  |\n"
+        );
     }
 
     #[test]

@@ -3,19 +3,18 @@
 use crate::inline::Inline;
 use crate::style::Paint;
 
-pub struct Table {
-    pub columns: Vec<Column>,
-    pub rows: Vec<Row>,
-    /// Number of columns at the end that are left out, the last first, where a line is too narrow.
-    pub optional: usize,
-    /// Whether markup has a column for the notes of rows. A terminal shows notes below their rows.
-    pub has_notes: bool,
+pub(crate) struct Table {
+    pub(crate) columns: Vec<Column>,
+    pub(crate) rows: Vec<Row>,
 }
 
 pub struct Column {
     pub title: String,
     /// Whether the column has numbers, which line up at the right.
     pub is_number: bool,
+    /// Whether the column is left out where a line is too narrow. Such columns are at the end, and
+    /// the last one is left out first.
+    pub is_optional: bool,
 }
 
 impl Column {
@@ -23,18 +22,20 @@ impl Column {
         Self {
             title: title.to_owned(),
             is_number: false,
+            is_optional: false,
         }
     }
 
     pub fn numbers(title: &str) -> Self {
         Self {
-            title: title.to_owned(),
             is_number: true,
+            ..Self::words(title)
         }
     }
 }
 
-/// A row of a table: its cells, and notes below the cells.
+/// A row of a table: its cells, and notes. A terminal shows the notes below the cells, and markup
+/// shows them in a last column.
 pub struct Row {
     /// Cells of the row, one text for each column. Missing cells are empty.
     pub cells: Vec<Inline>,

@@ -137,9 +137,12 @@ impl Style {
         let titles = table.columns.iter().map(|column| self.safe(&column.title));
         let titles: Vec<String> = titles.collect();
         let mut titles = &titles[..];
-        let least = titles.len() - table.optional;
         let mut widths = self.widths(titles, &rows);
-        while widths.is_none() && titles.len() > least {
+        let is_optional = |count: usize| {
+            let last = table.columns[..count].last();
+            last.is_some_and(|column| column.is_optional)
+        };
+        while widths.is_none() && is_optional(titles.len()) {
             titles = &titles[..titles.len() - 1];
             widths = self.widths(titles, &rows);
         }

@@ -1,7 +1,7 @@
 //! Table of compared treatments; the terminal, the page and Markdown share it.
 
 use serde::Serialize;
-use toll_document::{Column, Document, Inline, Paint, Row, Table, paragraph};
+use toll_document::{Column, Document, Inline, Paint, Row, paragraph, table};
 
 use super::terminal::paint_of_relation;
 use crate::claim::model::Relation;
@@ -39,28 +39,27 @@ pub struct ComparisonRow {
 impl ComparisonTable {
     /// The table with its footnotes and its sentence; empty if there is nothing to compare.
     pub fn document(&self) -> Document {
-        let (first, others) = self.columns.split_first().expect("a column of labels");
-        let others = others.iter().map(|title| Column::numbers(title));
-        let table = Table {
-            columns: std::iter::once(Column::words(first))
-                .chain(others)
-                .collect(),
-            rows: self.rows.iter().map(ComparisonRow::row).collect(),
+        let named = self.columns.len() - self.unnamed_columns;
+        let columns = self.columns.iter().enumerate();
+        let columns = columns.map(|(index, title)| Column {
+            is_number: index > 0,
             // Metrics that the user did not name give way.
-            optional: self.unnamed_columns,
-            has_notes: true,
-        };
+            is_optional: index >= named,
+            ..Column::words(title)
+        });
+        let rows = self.rows.iter().map(ComparisonRow::row);
+        let table = table(columns.collect::<Vec<Column>>(), rows);
         let lines = |lines: &[String], paint| -> Document {
             lines.iter().map(|line| paragraph(line, 0, paint)).collect()
         };
         let sentence = lines(self.sentence.as_slice(), Paint::Bold);
         let notes = lines(&self.footnotes, Paint::Dim);
         if self.is_list {
-            Document::sections([sentence, table.into(), notes])
+            Document::sections([sentence, table, notes])
         } else if self.rows.is_empty() {
             Document::default()
         } else {
-            Document::sections([Document::from(table) + notes, sentence])
+            Document::sections([table + notes, sentence])
         }
     }
 }
