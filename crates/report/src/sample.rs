@@ -175,6 +175,10 @@ pub fn prices() -> Run {
 pub fn list_of_differences() -> Run {
     let mut run = small();
     run.analysis.verdicts.clear();
+    for one in &mut run.analysis.comparisons {
+        let treatment = &run.analysis.treatments[one.treatment];
+        one.common.clone_from(&treatment.label);
+    }
     run.analysis.overall = vec![Overall {
         new: "mine".into(),
         base: "toll".into(),
