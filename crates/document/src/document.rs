@@ -45,6 +45,12 @@ impl Document {
         Block::text(text, 0, paint, Wrapping::Never)
     }
 
+    /// Lines of any length.
+    pub fn lines(texts: impl IntoIterator<Item = impl Into<Inline>>, paint: Paint) -> Self {
+        let texts = texts.into_iter();
+        texts.map(|text| Self::line(text, paint)).collect()
+    }
+
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -123,6 +129,16 @@ pub fn heading(text: &str) -> Document {
 /// A text that is wrapped at the width of the terminal.
 pub fn paragraph(text: impl Into<Inline>, indent: usize, paint: Paint) -> Document {
     Block::text(text, indent, paint, Wrapping::Words)
+}
+
+/// Texts one below another, each wrapped at the width of the terminal.
+pub fn paragraphs(
+    texts: impl IntoIterator<Item = impl Into<Inline>>,
+    indent: usize,
+    paint: Paint,
+) -> Document {
+    let texts = texts.into_iter();
+    texts.map(|text| paragraph(text, indent, paint)).collect()
 }
 
 /// A line that is wrapped only if it is too long.

@@ -16,7 +16,8 @@ mod words;
 mod wrap;
 
 pub use document::{
-    Document, alternatives, ends, figure, fold, heading, notes, paragraph, section, table,
+    Document, alternatives, ends, figure, fold, heading, notes, paragraph, paragraphs, section,
+    table,
 };
 pub use inline::Inline;
 pub use markup::Markup;

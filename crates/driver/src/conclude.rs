@@ -235,8 +235,7 @@ impl<'a> Conclusion<'a> {
                 lines.iter().for_each(|line| output::note(line));
                 Ok(())
             } else {
-                let lines = lines.iter().map(|line| Document::line(line, Paint::Plain));
-                output::further_result(&lines.collect())
+                output::further_result(&Document::lines(lines, Paint::Plain))
             }
         };
         if let Some(directory) = &arguments.results.plots {

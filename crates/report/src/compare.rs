@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use toll_document::{Column, Document, Paint, Row, heading, paragraph, table};
+use toll_document::{Column, Document, Paint, Row, heading, paragraph, paragraphs, table};
 use toll_wire::{Role, metrics_with};
 
 use super::run_differences::{different_work, machines};
@@ -42,16 +42,15 @@ pub fn compare(
 /// The runs of a side, one line each.
 fn runs(side: &Side) -> Document {
     let lines = side.runs().iter().map(|run| {
-        let line = format!(
+        format!(
             "run {}: {}, {}, {}",
             run.stored.run.id,
             run.stored.run.title,
             words::minute(&run.stored.run.created_at),
             words::counts(&run.analysis.verdicts)
-        );
-        paragraph(&line, 0, Paint::Plain)
+        )
     });
-    lines.collect()
+    paragraphs(lines, 0, Paint::Plain)
 }
 
 /// Compares a run with its baseline: the differences in their work come first, all
@@ -102,9 +101,7 @@ fn changes(comparisons: &[RunComparison], title: &str) -> Document {
     let rows = (0..main.ratios.len()).map(|index| changes_of(index, &shown));
     let mut text = heading(title);
     text += table(columns, rows).or("no treatment is on both sides");
-    for note in notes(&shown) {
-        text += paragraph(&note, 0, Paint::Dim);
-    }
+    text += paragraphs(notes(&shown), 0, Paint::Dim);
     if let Some(sentence) = sentence(main) {
         text.gap();
         text += paragraph(&sentence, 0, Paint::Bold);

@@ -1,7 +1,7 @@
 //! Table of compared treatments; the terminal, the page and Markdown share it.
 
 use serde::Serialize;
-use toll_document::{Column, Document, Inline, Paint, Row, paragraph, table};
+use toll_document::{Column, Document, Inline, Paint, Row, paragraphs, table};
 
 use super::terminal::paint_of_relation;
 use crate::claim::model::Relation;
@@ -49,11 +49,8 @@ impl ComparisonTable {
         });
         let rows = self.rows.iter().map(ComparisonRow::row);
         let table = table(columns.collect::<Vec<Column>>(), rows);
-        let lines = |lines: &[String], paint| -> Document {
-            lines.iter().map(|line| paragraph(line, 0, paint)).collect()
-        };
-        let sentence = lines(self.sentence.as_slice(), Paint::Bold);
-        let notes = lines(&self.footnotes, Paint::Dim);
+        let sentence = paragraphs(&self.sentence, 0, Paint::Bold);
+        let notes = paragraphs(&self.footnotes, 0, Paint::Dim);
         if self.is_list {
             Document::sections([sentence, table, notes])
         } else if self.rows.is_empty() {

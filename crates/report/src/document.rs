@@ -1,6 +1,8 @@
 //! A run as a document for other people: its verdicts, comparisons and treatments.
 
-use toll_document::{Column, Document, Inline, Paint, Row, heading, notes, paragraph, table};
+use toll_document::{
+    Column, Document, Inline, Paint, Row, heading, notes, paragraph, paragraphs, table,
+};
 
 use super::parts::{self, Part, Place};
 use super::twins::twins;
@@ -29,7 +31,7 @@ pub fn document(run: &Run) -> Document {
         heading(&record.title),
         plain(Inline::code(&record.experiment) + origin),
         plain(words::machine_line(&record.machine).into()),
-        guests.map(|line| plain(line.into())).collect(),
+        paragraphs(guests, 0, Paint::Plain),
         verdicts(&analysis.verdicts, "Claim", words::state),
         verdicts(&analysis.checks, "Check", words::check_state),
         parts_of_report(run),

@@ -48,8 +48,7 @@ pub fn instead_of_work(given: &clap::Error) -> ExitCode {
     let rendered = given.render();
     let text = |style: Style| {
         let plain = rendered.to_string();
-        let lines = plain.lines().map(|line| Document::line(line, Paint::Plain));
-        let shown = lines.collect::<Document>().show(style);
+        let shown = Document::lines(plain.lines(), Paint::Plain).show(style);
         // The text quotes the user. So clap's colours are safe only if the text needed no escaping.
         if style.color && shown == plain {
             rendered.ansi().to_string()
@@ -100,13 +99,10 @@ pub fn document(text: &str) -> anyhow::Result<()> {
 /// Prints lines of a listing, folded at the width of the terminal or COLUMNS. If neither gives a
 /// width, as in a pipe, no line is folded, for programs that read lines.
 pub fn listing(lines: &[String]) -> anyhow::Result<()> {
-    let lines = lines.iter();
     result(&if is_bounded(&io::stdout()) {
-        lines.map(|line| fold(line)).collect()
+        lines.iter().map(|line| fold(line)).collect()
     } else {
-        lines
-            .map(|line| Document::line(line, Paint::Plain))
-            .collect()
+        Document::lines(lines, Paint::Plain)
     })
 }
 

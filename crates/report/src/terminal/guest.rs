@@ -5,7 +5,7 @@ use toll_document::{Document, Paint};
 
 /// Shows the logs of boots, each below its block and levels.
 pub fn kernel_logs(boots: &[BootRecord]) -> Document {
-    let plain = |line: &str| Document::line(line, Paint::Plain);
+    let plain = Paint::Plain;
     let mut text = Document::default();
     for boot in boots {
         let levels: Vec<String> = boot
@@ -14,17 +14,18 @@ pub fn kernel_logs(boots: &[BootRecord]) -> Document {
             .filter(|(_, level)| !level.is_empty())
             .map(|(name, level)| format!("{name}={level}"))
             .collect();
-        text += plain(&format!(
+        let title = format!(
             "==> block {}: {} ({})",
             boot.block + 1,
             levels.join(" "),
             boot.started_at
-        ));
-        text += boot.error.as_deref().map(plain).into_iter().collect();
-        text += boot.log.lines().map(plain).collect();
+        );
+        text += Document::line(title, plain);
+        text += Document::lines(&boot.error, plain);
+        text += Document::lines(boot.log.lines(), plain);
         if let Some(partner) = &boot.partner {
-            text += plain("--> its partner");
-            text += partner.log.lines().map(plain).collect();
+            text += Document::line("--> its partner", plain);
+            text += Document::lines(partner.log.lines(), plain);
         }
     }
     text

@@ -1,6 +1,6 @@
 //! The summary of several runs, after the result of each.
 
-use toll_document::{Document, Paint, paragraph};
+use toll_document::{Document, Paint, paragraph, paragraphs};
 
 use crate::claim::Run;
 use crate::claim::model::{Outcome, Verdict};
@@ -40,16 +40,12 @@ pub fn of_runs(runs: &[Run], not_run: &[NotRun]) -> Document {
         counts.push_str(&format!(", {unstarted} not started (budget)"));
     }
     let of = words::plural(runs.len(), "run");
-    let mut text = paragraph(format!("{of}: {counts}"), 0, Paint::Bold);
+    let text = paragraph(format!("{of}: {counts}"), 0, Paint::Bold);
     let judged = runs.iter().filter(|run| run.is_judged()).count();
     let further = words::wrong_verdicts(judged).into_iter();
-    for line in further.chain(untestable(verdicts())) {
-        text += paragraph(&line, 0, Paint::Plain);
-    }
-    for one in not_run {
-        text += paragraph(one.sentence(), 0, Paint::Plain);
-    }
-    text
+    let further = further.chain(untestable(verdicts()));
+    let further = further.chain(not_run.iter().map(NotRun::sentence));
+    text + paragraphs(further, 0, Paint::Plain)
 }
 
 /// Counts the claims that cannot be tested by cause, in one sentence.

@@ -1,6 +1,6 @@
 //! A price list: what each row costs, by group.
 
-use toll_document::{Column, Document, Paint, Row, heading, notes, paragraph, table};
+use toll_document::{Column, Document, Paint, Row, heading, notes, paragraph, paragraphs, table};
 
 use super::paint::paint_of_relation;
 use crate::claim::Run;
@@ -43,10 +43,9 @@ pub fn compared(
     comparison: &RunComparison,
 ) -> Document {
     let mut head = heading("Prices of this machine against the other list");
-    for (name, run) in [("this", run), ("other", other)] {
-        let line = format!("{name}: {}", when_and_where(run));
-        head += paragraph(&line, 0, Paint::Dim);
-    }
+    let lists = [("this", run), ("other", other)];
+    let lists = lists.map(|(name, run)| format!("{name}: {}", when_and_where(run)));
+    head += paragraphs(lists, 0, Paint::Dim);
     let names = ["this list".to_owned(), "other list".to_owned()];
     let machines = machines(&names, &[], differences);
     let columns = vec![

@@ -1,6 +1,6 @@
 //! Results of a self-test.
 
-use toll_document::{Column, Document, Paint, Row, heading, paragraph, table};
+use toll_document::{Column, Document, Paint, Row, heading, paragraph, paragraphs, table};
 
 use crate::claim::model::{Rate, SelftestArm, SelftestReport};
 use crate::format;
@@ -19,17 +19,16 @@ pub fn of_report(report: &SelftestReport, machine: &Machine) -> Document {
         );
         head += line(phrase, Paint::Yellow);
     }
-    let sentences = sentences(report).into_iter();
+    let sentences = paragraphs(sentences(report), 0, Paint::Plain);
     let problems = report.problems.iter();
-    let problems = problems.map(|problem| line(format!("✘ problem: {problem}"), Paint::Red));
+    let problems = problems.map(|problem| format!("✘ problem: {problem}"));
     let verdict = if !report.problems.is_empty() {
-        problems.collect()
+        paragraphs(problems, 0, Paint::Red)
     } else if report.made == report.planned {
         line("✔ as expected".into(), Paint::Green)
     } else {
         line("no problem so far".into(), Paint::Plain)
     };
-    let sentences = sentences.map(|one| line(one, Paint::Plain)).collect();
     Document::sections([head, arms(report), sentences, verdict])
 }
 

@@ -1,7 +1,9 @@
 //! One run: first the answer to its question, then the data behind it.
 
 use toll_core::run::RunStatus;
-use toll_document::{Column, Document, Paint, Row, heading, notes, paragraph, section, table};
+use toll_document::{
+    Column, Document, Paint, Row, heading, notes, paragraph, paragraphs, section, table,
+};
 
 use super::{explanation, verdicts};
 use crate::claim::Run;
@@ -128,10 +130,7 @@ fn origin(reported: &Run) -> Document {
     lines.extend(reported.analysis.guests.iter().map(words::guest_line));
     lines.push(format!("toll {}: {}", run.toll_version, run.command_line));
     lines.retain(|line| !line.is_empty());
-    lines
-        .iter()
-        .map(|line| paragraph(line, 0, Paint::Dim))
-        .collect()
+    paragraphs(lines, 0, Paint::Dim)
 }
 
 fn treatments(reported: &Run) -> Document {

@@ -1,6 +1,6 @@
 //! The verdict table.
 
-use toll_document::{Column, Document, Paint, Row, heading, paragraph, table};
+use toll_document::{Column, Document, Paint, Row, heading, paragraph, paragraphs, table};
 
 use super::paint::paint;
 use crate::claim::Run;
@@ -87,10 +87,7 @@ fn judged(
     });
     let mut text = table(columns, rows);
     text.gap();
-    for note in footnotes.lines() {
-        text += paragraph(&note, 0, Paint::Dim);
-    }
-    text
+    text + paragraphs(footnotes.lines(), 0, Paint::Dim)
 }
 
 /// Returns why a claim is not supported; empty if it is supported. Returns separately the ratio of

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use toll_document::{Document, Paint, heading, notes, paragraph, plural, section};
+use toll_document::{Document, Paint, heading, notes, paragraph, paragraphs, plural, section};
 use toll_observe::dhcp::{Checksum, Event, Exchange, Lease, LeaseEnd, Message, Report, duration};
 
 /// Codes of options whose content is already in the line of a message.
@@ -26,19 +26,20 @@ pub fn of_report(report: &Report, of: &str) -> Document {
     );
     head += paragraph(&line, 0, Paint::Plain);
     let leases = report.leases.iter();
-    let leases = leases.map(|one| paragraph(lease(one), 0, Paint::Plain));
+    let leases = paragraphs(leases.map(lease), 0, Paint::Plain);
     let answers = report.answers.iter().map(|answer| {
         paragraph(answer.question, 0, Paint::Bold) + paragraph(&answer.answer, 2, Paint::Plain)
     });
-    let problems = report.problems.iter().map(|problem| {
-        let line = format!("packet {}: {}", problem.packet, problem.reason);
-        paragraph(&line, 0, Paint::Red)
-    });
+    let problems = report
+        .problems
+        .iter()
+        .map(|problem| format!("packet {}: {}", problem.packet, problem.reason));
+    let problems = paragraphs(problems, 0, Paint::Red);
     let exchanges = report.exchanges.iter().map(exchange);
     let sections = std::iter::once(head).chain(exchanges).chain([
-        section("Leases", leases.collect()),
+        section("Leases", leases),
         section("Questions", answers.collect()),
-        section("Wrong packets", problems.collect()),
+        section("Wrong packets", problems),
     ]);
     Document::sections(sections) + notes(&report.notes, Paint::Yellow)
 }

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use toll_core::format;
-use toll_document::{Document, Paint, notes, paragraph};
+use toll_document::{Document, Paint, notes, paragraph, paragraphs};
 use toll_observe::interfaces::{Address, DefaultRoute, Interface, Report, State};
 
 /// Returns the report for a terminal: addresses, netmasks and gateways of interfaces.
@@ -18,7 +18,7 @@ fn interface(interface: &Interface) -> Document {
         State::NoCarrier => "up, but without a carrier",
         State::Up => "up",
     };
-    let mut text = paragraph(format!("{}: {state}", interface.name), 0, Paint::Bold);
+    let text = paragraph(format!("{}: {state}", interface.name), 0, Paint::Bold);
     let mut lines = Vec::new();
     if let Some(address) = &interface.link_address {
         lines.push(format!("link-layer address: {address}"));
@@ -28,10 +28,7 @@ fn interface(interface: &Interface) -> Document {
     }
     lines.extend(interface.addresses.iter().map(address));
     lines.extend(interface.default_routes.iter().map(route));
-    for line in lines {
-        text += paragraph(&line, 2, Paint::Plain);
-    }
-    text
+    text + paragraphs(lines, 2, Paint::Plain)
 }
 
 fn address(address: &Address) -> String {
