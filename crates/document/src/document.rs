@@ -55,11 +55,6 @@ impl Document {
         self.0.is_empty()
     }
 
-    /// Adds an empty line.
-    pub fn gap(&mut self) {
-        self.0.push(Block::Gap);
-    }
-
     /// A sentence, if there is nothing else to say.
     pub fn or(self, sentence: &str) -> Self {
         if self.is_empty() {
@@ -74,7 +69,7 @@ impl Document {
         let mut all = Self::default();
         for section in sections.into_iter().filter(|one| !one.is_empty()) {
             if !all.is_empty() {
-                all.gap();
+                all.0.push(Block::Gap);
             }
             all += section;
         }

@@ -102,11 +102,8 @@ fn changes(comparisons: &[RunComparison], title: &str) -> Document {
     let mut text = heading(title);
     text += table(columns, rows).or("no treatment is on both sides");
     text += paragraphs(notes(&shown), 0, Paint::Dim);
-    if let Some(sentence) = sentence(main) {
-        text.gap();
-        text += paragraph(&sentence, 0, Paint::Bold);
-    }
-    text
+    let sentence = paragraphs(sentence(main), 0, Paint::Bold);
+    Document::sections([text, sentence])
 }
 
 /// One treatment by all metrics. The first metric decides the colour.

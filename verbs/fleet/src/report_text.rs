@@ -26,12 +26,10 @@ pub fn of_report(report: &FleetReport) -> Document {
         .iter()
         .map(|claim| row(claim, &report.published_platforms))
         .collect();
-    let mut text = heading(&title) + table(columns, rows);
     let remark = "over machines: centre and 95 % confidence interval of their true values; a further \
                 machine: 95 % prediction interval; both ignore machines far from the others";
-    text.gap();
-    text += notes([remark], Paint::Dim);
-    text
+    let text = heading(&title) + table(columns, rows);
+    Document::sections([text, notes([remark], Paint::Dim)])
 }
 
 fn row(claim: &FleetClaim, platforms: &[Platform]) -> Row {

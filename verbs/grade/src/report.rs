@@ -4,7 +4,7 @@ use toll_core::claim::model::Verdict;
 use toll_core::claim::work::Difference;
 use toll_core::format;
 use toll_core::run::RunStatus;
-use toll_document::{Column, Document, Paint, Row, heading, paragraph, table};
+use toll_document::{Column, Document, Paint, Row, heading, paragraph, paragraphs, table};
 use toll_report::words;
 
 use crate::grading::model::{
@@ -69,25 +69,19 @@ fn detail(file: &GradedFile, grade: &Grade) -> Document {
         ),
         (None, why) => format!("here: {}", why.as_deref().unwrap_or(format::NOTHING)),
     };
-    let mut text = heading(&title);
-    text += paragraph(&submitted, 0, Paint::Plain);
-    text += paragraph(&here, 0, Paint::Plain);
-    if !grade.claims.is_empty() {
-        text.gap();
-        text += claims(&grade.claims);
-    }
-    text += data(grade);
+    let head = heading(&title) + paragraphs([submitted, here], 0, Paint::Plain);
     let own = "How the submitted experiment differs from yours";
-    text += differences(own, ["yours", "submitted"], &grade.experiment_differences);
+    let own = differences(own, ["yours", "submitted"], &grade.experiment_differences);
+    let mut sections = vec![head, claims(&grade.claims), data(grade), own];
     if let Some(here) = &grade.here {
         let columns = ["here", "submitted"];
         let work = "The runs did different work";
-        text += differences(work, columns, &here.work_differences);
+        sections.push(differences(work, columns, &here.work_differences));
         let machines = "How the machines differ";
-        text += differences(machines, columns, &here.machine_differences);
+        sections.push(differences(machines, columns, &here.machine_differences));
     }
-    text.gap();
-    text + verdict(file)
+    sections.push(verdict(file));
+    Document::sections(sections)
 }
 
 fn claims(claims: &[GradedClaim]) -> Document {
@@ -124,7 +118,6 @@ fn claims(claims: &[GradedClaim]) -> Document {
 /// names.
 fn data(grade: &Grade) -> Document {
     let mut text = Document::default();
-    text.gap();
     for check in grade.failed_checks() {
         let sentence = format!(
             "✘ {}: {}. This counts because {}.",
@@ -154,16 +147,12 @@ fn differences(title: &str, sides: [&str; 2], all: &[Difference]) -> Document {
     if all.is_empty() {
         return Document::default();
     }
-    let mut text = Document::default();
-    text.gap();
-    text += paragraph(title, 0, Paint::Bold);
-    for one in all {
+    let sentences = all.iter().map(|one| {
         let values = sides.iter().zip(&one.values);
         let values: Vec<String> = values
             .map(|(side, value)| format!("{side} {value}"))
             .collect();
-        let sentence = format!("{}: {}", one.what, values.join("; "));
-        text += paragraph(&sentence, 2, Paint::Plain);
-    }
-    text
+        format!("{}: {}", one.what, values.join("; "))
+    });
+    paragraph(title, 0, Paint::Bold) + paragraphs(sentences, 2, Paint::Plain)
 }

@@ -3,7 +3,7 @@
 use toll_core::claim::model::{Estimate, FunctionDifference, FunctionDifferences};
 use toll_core::count::{AGREEMENT, CommandCount, CountComparison, FunctionCount, labels};
 use toll_core::format;
-use toll_document::{Column, Document, Paint, Row, paragraph, table};
+use toll_document::{Column, Document, Paint, Row, paragraph, paragraphs, table};
 
 /// Maximum number of system calls that a line names.
 const CALLS_SHOWN: usize = 12;
@@ -20,51 +20,47 @@ pub fn of_commands(
     functions: usize,
 ) -> Document {
     let labels = labels(counts);
-    let mut text = Document::default();
-    for one in comparisons {
-        let said = format!(
+    let labelled = || counts.iter().zip(&labels);
+    let compared = comparisons.iter().map(|one| {
+        format!(
             "{} executes {} times the instructions of {}.",
             labels[one.count],
             ratio(&one.ratio),
             labels[one.reference]
-        );
-        text += paragraph(&said, 0, Paint::Bold);
-    }
-    if comparisons.iter().any(|one| !one.may_decide) {
-        text += paragraph(too_few_runs(&counts[0], runs_needed), 0, Paint::Yellow);
-    }
+        )
+    });
+    let mut said: Vec<String> = compared.collect();
     if let [only] = counts {
         let sum = format::exact(only.instructions.total);
-        let said = format!("{} executes {sum} instructions.", only.command);
-        text += paragraph(&said, 0, Paint::Bold);
+        said.push(format!("{} executes {sum} instructions.", only.command));
     }
-    text.gap();
-    text += rows(counts, &labels);
-    text.gap();
-    for (one, label) in counts.iter().zip(&labels) {
-        text += paragraph(calls(one, label), 0, Paint::Plain);
+    let mut first = paragraphs(said, 0, Paint::Bold);
+    if comparisons.iter().any(|one| !one.may_decide) {
+        first += paragraph(too_few_runs(&counts[0], runs_needed), 0, Paint::Yellow);
     }
-    text.gap();
+    let calls = labelled().map(|(one, label)| calls(one, label));
+    let mut sections = vec![
+        first,
+        rows(counts, &labels),
+        paragraphs(calls, 0, Paint::Plain),
+    ];
     if functions > 0 {
         if let [only] = counts {
-            text += functions_of(only, functions);
+            sections.push(functions_of(only, functions));
         }
-        for one in comparisons {
-            if one.may_decide {
-                let title = format!("{} against {}", labels[one.count], labels[one.reference]);
-                text += differing_functions(&title, one, functions);
-                text.gap();
-            }
-        }
+        let decided = comparisons.iter().filter(|one| one.may_decide);
+        sections.extend(decided.map(|one| {
+            let title = format!("{} against {}", labels[one.count], labels[one.reference]);
+            differing_functions(&title, one, functions)
+        }));
     }
-    for (one, label) in counts.iter().zip(&labels) {
-        if !one.is_settled() {
-            text += paragraph(varies(one, label), 0, Paint::Yellow);
-        }
-    }
+    let varying = labelled().filter(|(one, _)| !one.is_settled());
+    let varying = varying.map(|(one, label)| varies(one, label));
     let remark = "Instructions are not time. The count includes all that the guest's CPU executed, in \
                   programs and in the kernel, from the command's exec to its end.";
-    text + paragraph(remark, 0, Paint::Dim)
+    let remark = paragraph(remark, 0, Paint::Dim);
+    sections.push(paragraphs(varying, 0, Paint::Yellow) + remark);
+    Document::sections(sections)
 }
 
 /// Says by how much runs differ, and in which functions most.
@@ -264,6 +260,8 @@ mod tests {
             assert!(text.contains(expected), "{expected} in {text}");
         }
         assert!(!text.contains("on toll varies"), "{text}");
+        let alone = of_commands(&[count("toll", &million)], &[], 6, 20).show(style);
+        assert!(alone.contains("\n\nInstructions are not"), "{alone}");
         let same = shown([count("toll", &million), count("mine", &million)]);
         assert!(same.contains("the difference in total may be 0"), "{same}");
         let few = shown([count("toll", &[1_000; 5]), count("mine", &[2_000; 5])]);

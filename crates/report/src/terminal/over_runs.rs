@@ -71,11 +71,9 @@ pub fn of_all(run: &Run, over: &OverRuns) -> Document {
     if !without.is_empty() {
         counts.push_str(&format!(", {} without evidence", without.len()));
     }
-    let mut text = heading(&title) + table(columns, rows);
-    text.gap();
-    text += paragraph(&counts, 0, Paint::Bold);
-    text += not_multiplied(over);
-    text + paragraph(promise(), 0, Paint::Dim)
+    let counts = paragraph(&counts, 0, Paint::Bold);
+    let below = counts + not_multiplied(over) + paragraph(promise(), 0, Paint::Dim);
+    Document::sections([heading(&title) + table(columns, rows), below])
 }
 
 fn pairs<'a>(

@@ -24,15 +24,13 @@ pub fn is_listed(price: &Price) -> bool {
 /// Shows the selected lines of a price list.
 pub fn of_run(run: &Run, is_shown: IsShown) -> Document {
     let prices = listed(run, is_shown);
-    let mut text = head(run);
     let columns = vec![
         Column::words("what"),
         Column::numbers("price"),
         Column::words("95 % interval"),
         Column::words("for each"),
     ];
-    text += grouped(&prices, columns, row);
-    Document::sections([text, remarks(run)])
+    Document::sections([head(run), grouped(&prices, columns, row), remarks(run)])
 }
 
 /// Compares a list with another one; the differences between the machines come first.
@@ -81,10 +79,7 @@ fn listed<'a>(run: &'a Run, is_shown: IsShown) -> Vec<&'a Price> {
 }
 
 fn head(run: &Run) -> Document {
-    let mut text = heading(&run.stored.run.title);
-    text += paragraph(when_and_where(run), 0, Paint::Dim);
-    text.gap();
-    text
+    heading(&run.stored.run.title) + paragraph(when_and_where(run), 0, Paint::Dim)
 }
 
 fn when_and_where(run: &Run) -> String {

@@ -83,23 +83,18 @@ fn advice_and_plot(reported: &Run) -> [Document; 2] {
 }
 
 fn advice_lines(run: &Run) -> Document {
-    let mut text = Document::default();
-    for (index, advice) in run.analysis.advice.iter().enumerate() {
+    let each = run.analysis.advice.iter().map(|advice| {
         let topic = if advice.decided {
             advice.topic.clone()
         } else {
             format!("{} (undecided)", advice.topic)
         };
-        if index > 0 {
-            text.gap();
-        }
-        text += paragraph(&topic, 0, Paint::Dim);
-        text += paragraph(&advice.text, 2, Paint::Bold);
-        for evidence in &advice.evidence {
-            text += paragraph(format!("· {evidence}"), 4, Paint::Plain);
-        }
-    }
-    text
+        let text = paragraph(&topic, 0, Paint::Dim) + paragraph(&advice.text, 2, Paint::Bold);
+        let evidence = advice.evidence.iter();
+        let evidence = evidence.map(|evidence| format!("· {evidence}"));
+        text + paragraphs(evidence, 4, Paint::Plain)
+    });
+    Document::sections(each)
 }
 
 /// Where, when and how the run was made.

@@ -19,15 +19,16 @@ pub fn of_run(reported: &Run, is_full: bool) -> Document {
         (Some(one.text.clone()), with_it)
     };
     let title = format!("{}: {}", run.experiment, run.title);
-    let mut text = heading(&title) + judged(&analysis.verdicts, "claim", words::state, describe);
     let summary = format!(
         "{}; {}, run {}",
         words::counts(&analysis.verdicts),
         words::plural(analysis.blocks, "block"),
         run.id
     );
-    text += paragraph(&summary, 0, Paint::Bold);
-    text + paragraph(words::promise(), 0, Paint::Dim)
+    let summary = paragraph(&summary, 0, Paint::Bold);
+    let below = summary + paragraph(words::promise(), 0, Paint::Dim);
+    let verdicts = &analysis.verdicts;
+    heading(&title) + judged(verdicts, "claim", words::state, describe, below)
 }
 
 /// The checks as a table; empty if there are none. Only failed and undecided checks have a text.
@@ -39,17 +40,18 @@ pub fn checks(checks: &[Verdict]) -> Document {
         let is_open = matches!(one.outcome, Outcome::Refuted | Outcome::Undecided);
         (is_open.then(|| one.text.clone()), None)
     };
-    let text = judged(checks, "check", words::check_state, describe);
-    text + paragraph(words::check_counts(checks), 0, Paint::Bold)
+    let counts = paragraph(words::check_counts(checks), 0, Paint::Bold);
+    judged(checks, "check", words::check_state, describe, counts)
 }
 
-/// A table of claims or of checks. `told` returns a row's text and its explanatory
-/// metrics.
+/// A table of claims or of checks, with the reasons that rows share and a summary below it.
+/// `describe` returns a row's text and its explanatory metrics.
 fn judged(
     verdicts: &[Verdict],
     what: &str,
     state: fn(&Verdict) -> String,
     describe: impl Fn(&Verdict) -> (Option<String>, Option<String>),
+    summary: Document,
 ) -> Document {
     let columns = [
         Column::words(what),
@@ -85,9 +87,8 @@ fn judged(
             .extend(with_it.map(|with_it| format!("metrics: {with_it}")));
         row
     });
-    let mut text = table(columns, rows);
-    text.gap();
-    text + paragraphs(footnotes.lines(), 0, Paint::Dim)
+    let notes = paragraphs(footnotes.lines(), 0, Paint::Dim);
+    Document::sections([table(columns, rows), notes + summary])
 }
 
 /// Returns why a claim is not supported; empty if it is supported. Returns separately the ratio of
