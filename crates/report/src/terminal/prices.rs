@@ -121,8 +121,7 @@ fn row(price: &Price) -> Row {
             String::new(),
             price.per.clone(),
         ]);
-        row.below
-            .extend(price.note.iter().map(|why| format!("  {why}")));
+        row.below.extend(price.note.clone());
         return row;
     };
     let (number, ends) = format::price_parts(value, &price.unit);
@@ -168,7 +167,7 @@ fn compared_row(
             .reason
             .iter()
             .filter(|why| common != Some(why.as_str()));
-        row.below.extend(own.map(|why| format!("  {why}")));
+        row.below.extend(own.cloned());
     }
     row
 }
