@@ -158,12 +158,12 @@ impl Style {
         lines
     }
 
-    /// A row with the texts of its cells. The marks follow the first cell.
+    /// A row with the texts of its cells. The marks stay on the line of the end of the first cell.
     fn row(self, row: &Row) -> (Vec<String>, &Row) {
         let cells = row.cells.iter().map(|cell| self.safe(&cell.plain()));
         let mut cells: Vec<String> = cells.collect();
         if let Some(first) = cells.first_mut().filter(|_| !row.marks.is_empty()) {
-            *first = format!("{first} {}", self.safe(&row.marks));
+            *first = format!("{first}\u{a0}{}", self.safe(&row.marks));
         }
         (cells, row)
     }

@@ -65,20 +65,20 @@ fn judged(
     let footnotes = Footnotes::shared(shared.filter(|reason| !reason.is_empty()));
     let rows = verdicts.iter().zip(&reasons);
     let rows = rows.map(|(verdict, (reason, own))| {
-        let mark = footnotes.mark(reason).unwrap_or_default();
-        let sign = words::sign(verdict);
-        // The sign stays on one line with the id, and the mark with the last part of the id.
-        let id = format!("{sign}\u{a0}{}\u{a0}{mark}", verdict.id);
-        let reason = if mark.is_empty() { reason } else { "" };
+        let marks = footnotes.mark(reason).unwrap_or_default();
+        // The sign stays on one line with the id.
+        let id = format!("{}\u{a0}{}", words::sign(verdict), verdict.id);
+        let reason = if marks.is_empty() { reason } else { "" };
         let reasons = [reason, own].into_iter().filter(|part| !part.is_empty());
         let reasons = reasons.collect::<Vec<&str>>().join("; ");
         let mut row = Row::new([
-            id.trim_end().to_owned(),
+            id,
             format::published(verdict),
             format::measured(verdict),
             format::margin(verdict),
         ]);
         let (text, with_it) = describe(verdict);
+        row.marks = marks;
         row.paint = paint(verdict.outcome);
         row.text = text;
         row.below.extend((!reasons.is_empty()).then_some(reasons));
