@@ -51,7 +51,7 @@ impl Document {
         texts.map(|text| Self::line(text, paint)).collect()
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 

@@ -3,10 +3,9 @@
 use std::ops::Add;
 
 /// A text, parts of which may be names in a fixed-width font.
-#[derive(Debug, Clone, Default)]
 pub struct Inline(pub(crate) Vec<Span>);
 
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) enum Span {
     Text(String),
     Code(String),

@@ -25,4 +25,4 @@ pub use sanitize::{plain_json, sanitize};
 pub use style::{Paint, Style};
 pub use table::{Column, Row};
 pub use words::plural;
-pub use wrap::{columns, right, wrap};
+pub use wrap::{columns, right};

@@ -1,6 +1,6 @@
 //! What a terminal can show.
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub struct Style {
     pub color: bool,
     /// Number of columns to lay out for.
@@ -50,7 +50,7 @@ impl Style {
 }
 
 /// A colour of the terminal's own palette, so that it suits the background.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub enum Paint {
     /// The terminal's text colour.
     Plain,

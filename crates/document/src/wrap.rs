@@ -12,7 +12,7 @@ pub fn columns(text: &str) -> usize {
 
 /// Breaks text into lines of at most `width` columns. Breaks a word only if it is
 /// longer than a line.
-pub fn wrap(text: &str, width: usize) -> Vec<String> {
+pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     let width = width.max(1);
     let mut lines = Vec::new();
     let mut line = String::new();
@@ -58,7 +58,7 @@ fn break_within(line: &str) -> usize {
 }
 
 /// Pads to a width in columns, on the right.
-pub fn left(text: &str, width: usize) -> String {
+pub(crate) fn left(text: &str, width: usize) -> String {
     let padding = width.saturating_sub(columns(text));
     format!("{text}{}", " ".repeat(padding))
 }
