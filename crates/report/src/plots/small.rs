@@ -29,18 +29,21 @@ pub fn of_run(analysis: &Analysis) -> Document {
         Figure::Curve(curve) => Some(curve.clone()),
         Figure::Distribution(_) | Figure::Box(_) | Figure::Bar(_) => None,
     });
-    let first_curve = curves.next();
+    if let Some(curve) = curves.next() {
+        return plot(move |columns| draw_curve(&curve, columns));
+    }
     let claims = forest::rows(analysis).into_iter().take(FOREST_CLAIMS_MAX);
     let claims: Vec<Verdict> = claims.cloned().collect();
+    plot(move |columns| draw_claims(&claims, columns))
+}
+
+/// What `draw` draws for a number of columns.
+fn plot(draw: impl Fn(usize) -> Option<String> + 'static) -> Document {
     figure(move |style| {
         if !style.unicode || style.width < COLUMNS_MIN {
             return None;
         }
-        let columns = style.width.min(COLUMNS_MAX);
-        let text = match &first_curve {
-            Some(curve) => draw_curve(curve, columns)?,
-            None => draw_claims(&claims, columns)?,
-        };
+        let text = draw(style.width.min(COLUMNS_MAX))?;
         Some(if style.color {
             text
         } else {
