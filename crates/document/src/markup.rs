@@ -182,15 +182,15 @@ impl Markup {
                 let inside = sanitize(text).replace('`', "'").replace('|', "\\|");
                 line.push_str(&format!("`{inside}`"));
             }
+            // A space beside a sign keeps it from being one.
+            Self::AsciiDoc | Self::Org if text.trim() != text => self.escape(text, line),
             Self::AsciiDoc => {
                 line.push('`');
                 self.escape(text, line);
                 line.push('`');
             }
             // Org has no escapes within code.
-            Self::Org if text.contains(['|', '~', '\u{200b}']) || text.trim() != text => {
-                self.escape(text, line);
-            }
+            Self::Org if text.contains(['|', '~', '\u{200b}']) => self.escape(text, line),
             // Org could read a cell in `=` as a formula.
             Self::Org => line.push_str(&format!("~{}~", sanitize(text))),
         }
@@ -445,6 +445,7 @@ mod tests {
         assert_eq!(code("sleep 1"), ["`sleep 1`", "`sleep 1`", "~sleep 1~"]);
         assert_eq!(code("a`|"), ["`a'\\|`", "`a&#96;&#124;`", "a`\\vert{}"]);
         assert_eq!(code("a~b")[2], "a~\u{200b}b");
+        assert_eq!(code("a "), ["`a `", "a ", "a "]);
         assert_eq!(code(""), [""; 3]);
     }
 }
