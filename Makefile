@@ -139,7 +139,7 @@ bench-hyperfine: bench-programs ## Compare the rates of right and wrong answers 
 bench-loops: ## Measure in a fresh clone how long make run and the tests take, about an hour
 	@tools/prerequisites test
 	mkdir -p $(BENCH_OUT)
-	tools/bench-loops.py $(BENCH_OPTIONS) >$(BENCH_OUT)/loops.md
+	tools/bench-loops.py $(BENCH_OUT)/loops.md $(BENCH_OPTIONS)
 
 .PHONY: bench-prices
 bench-prices: bench-programs ## Compare toll prices with lmbench and perf bench, about 15 minutes

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures how long building, running and testing toll take, in a fresh clone.
 
-    bench-loops.py [PART...]    prints the result in Markdown
+    bench-loops.py FILE [PART...]    writes the result in Markdown, again after each part
 
 The parts are `run` (make run), `test` (make test) and `rest` (make test-rest); all by default.
 Crates are downloaded beforehand. Nothing else is cached, not even kernels, because the clone has its
@@ -119,11 +119,13 @@ def measure_run(clone):
 
 
 def measure(clone, parts):
+    """Yields what has been measured, after each part."""
     rows, notes, families = {}, [], {}
     if "run" in parts:
         rows, size_mb, lines = measure_run(clone)
         notes.append(f"`toll` has {size_mb:.1f} MB (goal: {SIZE_GOAL_MB}).")
         notes.append(f"`make run` printed {lines} lines.")
+        yield rows, notes, families
     for part, target, profile, row in [
         ("test", "test", "default", "`make test` with its build"),
         ("rest", "test-rest", "rest", "`make test-rest` after it"),
@@ -133,10 +135,10 @@ def measure(clone, parts):
             families[target] = clone.families(profile)
             rows[row] = (seconds, passed)
             notes += [line.strip() for _, line in lines if line.strip().startswith("Summary [")]
-    if {"test", "rest"} <= set(parts):
-        both = [rows["`make test` with its build"], rows["`make test-rest` after it"]]
-        rows["`make test-all`"] = (sum(one[0] for one in both), all(one[1] for one in both))
-    return rows, notes, families
+            if {"test", "rest"} <= set(parts) and part == "rest":
+                both = [rows["`make test` with its build"], rows[row]]
+                rows["`make test-all`"] = (sum(one[0] for one in both), all(one[1] for one in both))
+            yield rows, notes, families
 
 
 def machine():
@@ -147,10 +149,31 @@ def machine():
     return f"{model}, {os.cpu_count()} CPUs, Linux {os.uname().release}, {date}; load before: {load:.2f}"
 
 
+def document(commit, where, rows, notes, families):
+    lines = [
+        "# How long building and testing take\n",
+        f"By `make bench-loops` in a fresh clone of {commit}. {where}.\n",
+        "| what | here | goal |\n|---|---|---|",
+    ]
+    for name, goal in GOALS_MIN.items():
+        if name in rows:
+            seconds, passed = rows[name]
+            here = "–" if seconds is None else minutes(seconds)
+            here += "" if passed else " (failed)"
+            lines.append(f"| {name} | {here} | {'' if goal is None else '≤ ' + minutes(goal * 60)} |")
+    lines.append("")
+    lines += [f"- {note}" for note in notes]
+    for target, listed in families.items():
+        lines.append(f"\nThe slowest families of `make {target}`, by the sum of their tests' durations:\n")
+        lines.append(f"```text\n{listed}\n```")
+    return "\n".join(lines) + "\n"
+
+
 def main():
-    parser = argparse.ArgumentParser(usage="tools/bench-loops.py [run] [test] [rest]")
+    parser = argparse.ArgumentParser(usage="tools/bench-loops.py FILE [run] [test] [rest]")
+    parser.add_argument("file", type=pathlib.Path)
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []], default=[])
-    parts = parser.parse_args().parts or PARTS
+    args = parser.parse_args()
     where = machine()
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True
@@ -160,22 +183,8 @@ def main():
     with tempfile.TemporaryDirectory(prefix="toll-loops-", dir=beside) as directory:
         # Tests switch to other users, who must be able to reach the programs.
         os.chmod(directory, 0o755)
-        rows, notes, families = measure(Clone(pathlib.Path(directory)), parts)
-    print("# How long building and testing take\n")
-    print(f"By `make bench-loops` in a fresh clone of {commit}. {where}.\n")
-    print("| what | here | goal |\n|---|---|---|")
-    for name, goal in GOALS_MIN.items():
-        if name in rows:
-            seconds, passed = rows[name]
-            here = "–" if seconds is None else minutes(seconds)
-            here += "" if passed else " (failed)"
-            print(f"| {name} | {here} | {'' if goal is None else '≤ ' + minutes(goal * 60)} |")
-    print()
-    for note in notes:
-        print(f"- {note}")
-    for target, listed in families.items():
-        print(f"\nThe slowest families of `make {target}`, by the sum of their tests' durations:\n")
-        print(f"```text\n{listed}\n```")
+        for measured in measure(Clone(pathlib.Path(directory)), args.parts or PARTS):
+            args.file.write_text(document(commit, where, *measured))
 
 
 main()
