@@ -22,7 +22,8 @@ pub enum Reason {
     NotRecorded { metric: String },
     /// No block has a trial of each of the sides.
     NoCommonBlock { sides: String },
-    /// The claim compares machines by a fact, which one run cannot do.
+    /// The claim says that machines differ by a fact, such as their kernel. A single run has only
+    /// one machine.
     OneMachine { fact: String },
     /// Trials of the treatment failed one after another; the message is the last one's.
     GivenUp { failures: usize, message: String },

@@ -231,7 +231,7 @@ fn check_path(experiment: &Experiment, plan: &Plan, base: &Path) -> anyhow::Resu
     let why = match base.to_str() {
         Some(text) => unquotable(experiment, plan, text),
         None => Some(format!(
-            "cannot put {} into a command for {{workdir}}: its path is not UTF-8",
+            "cannot replace {{workdir}} in a command by {}: its path is not UTF-8",
             base.display()
         )),
     };

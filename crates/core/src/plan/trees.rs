@@ -41,8 +41,8 @@ impl Experiment {
         let blind = |command: &&String| !command.contains(PLACEHOLDER);
         if let Some(command) = self.workload.commands.values().find(blind) {
             let why = format!(
-                "cannot tell base and head apart: {command} does not name {PLACEHOLDER}, the \
-                 directory of a commit"
+                "cannot tell base and head apart: {command} has no {PLACEHOLDER} in it, which \
+                 stands for the directory of a commit"
             );
             return Err(wrong(&self.name, why));
         }

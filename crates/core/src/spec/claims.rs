@@ -170,11 +170,11 @@ impl Claim {
             ),
             (
                 has_range && !(is_range && (is_within || self.direction.is_none())),
-                "between needs a lower and an upper bound; remove any other direction",
+                "`between` needs a lower and an upper bound; remove any other direction",
             ),
             (
                 is_within && !has_range,
-                "the direction within needs between, which gives its bounds",
+                "the direction `within` needs `between`, which gives its bounds",
             ),
             (
                 is_testable && !has_range && self.direction.is_none() && self.differ_by.is_none(),

@@ -290,7 +290,7 @@ impl Parser {
 
     fn list(&mut self) -> Result<Vec<Term>, String> {
         self.take_sign(&["["])
-            .ok_or("in needs a list such as [a, b]")?;
+            .ok_or("`in` needs a list such as [a, b]")?;
         let mut items = vec![self.term()?];
         while self.take_sign(&[","]).is_some() {
             items.push(self.term()?);

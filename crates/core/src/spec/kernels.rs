@@ -64,8 +64,9 @@ impl Experiment {
                 return Err(SpecError {
                     origin: self.name.clone(),
                     line: None,
-                    message: "cannot compare a kernel with itself: its two command lines must \
-                              differ, but command_line has several levels; choose one with -L"
+                    message: "cannot compare a kernel with itself: the sides differ only in \
+                              command_line, which the experiment varies, too; choose one of its \
+                              levels with -L"
                         .into(),
                 });
             }

@@ -229,7 +229,9 @@ impl Range {
             (None, None, Some(points)) => {
                 spaced(from, to, points, self.scale.unwrap_or(Scale::Log))?
             }
-            _ => return Err("cannot make a range: give one of times, step and points".into()),
+            _ => {
+                return Err("cannot make a range: give one of `times`, `step` and `points`".into());
+            }
         };
         let mut levels: Vec<Level> = Vec::with_capacity(numbers.len());
         for number in numbers {
@@ -245,14 +247,20 @@ impl Range {
 
 fn multiplied(from: f64, to: f64, times: f64) -> Result<Vec<f64>, String> {
     if !(times > 1.0 && from > 0.0 && to >= from) {
-        return Err("cannot make a range: times needs a factor above 1 and 0 < from <= to".into());
+        return Err(
+            "cannot make a range: `times` must be above 1, `from` above 0, and `to` not below \
+             `from`"
+                .into(),
+        );
     }
     Ok(collect_while(to, (0..).map(|i| from * times.powi(i))))
 }
 
 fn stepped(from: f64, to: f64, step: f64) -> Result<Vec<f64>, String> {
     if !(step > 0.0 && to >= from) {
-        return Err("cannot make a range: step needs a positive number and from <= to".into());
+        return Err(
+            "cannot make a range: `step` must be above 0, and `to` not below `from`".into(),
+        );
     }
     Ok(collect_while(to, (0..).map(|i| from + step * f64::from(i))))
 }
@@ -270,7 +278,7 @@ fn collect_while(to: f64, numbers: impl Iterator<Item = f64>) -> Vec<f64> {
 fn spaced(from: f64, to: f64, points: usize, scale: Scale) -> Result<Vec<f64>, String> {
     if !(2..=LEVELS_MAX).contains(&points) || to <= from {
         return Err(format!(
-            "cannot make a range: points needs a number from 2 to {LEVELS_MAX} and from < to"
+            "cannot make a range: `points` must be 2 to {LEVELS_MAX}, and `to` above `from`"
         ));
     }
     if scale == Scale::Log && from <= 0.0 {

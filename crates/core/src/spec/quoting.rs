@@ -166,7 +166,7 @@ pub fn put_path(
     path: &str,
     shell: &Shell,
 ) -> Result<String, String> {
-    let cannot = |why: &str| format!("cannot put {path} into `{line}` for {placeholder}: {why}");
+    let cannot = |why: &str| format!("cannot replace {placeholder} in `{line}` by {path}: {why}");
     if line.contains(placeholder) && path.contains('{') {
         return Err(cannot("its path has a brace, which begins a placeholder"));
     }

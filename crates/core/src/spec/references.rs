@@ -1,4 +1,7 @@
 //! Checks of references to factors, levels and quantities.
+//!
+//! A statement here is an entry of an experiment file that refers to them, such as a claim, a table
+//! or a figure.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +14,7 @@ use super::{
     FigureSpec, Level, Selector, Table, Test,
 };
 
-/// What statements refer to.
+/// What the statements of an experiment refer to.
 #[derive(Clone, Copy)]
 pub(super) struct Scope<'a> {
     /// The experiment without the statements to check.
@@ -29,7 +32,7 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// A statement whose references are checked.
+/// A statement of the experiment, to check what it refers to.
 struct Statement<'a> {
     scope: Scope<'a>,
     /// Name of the statement in errors.

@@ -434,8 +434,8 @@ impl FigureSpec {
                 return Ok(());
             }
             (false, ..) => {
-                "a curve or distribution needs a factor and takes no groups; scale needs lines, \
-                 and must be above 0"
+                "a curve or distribution needs a factor and takes no groups; `scale` needs \
+                 `lines`, and must be above 0"
             }
         };
         Err(why.to_owned())

@@ -150,7 +150,7 @@ impl Expansion<'_> {
             quotes.pass(quoted.as_deref().unwrap_or_default());
             passed = before.len() + quoted.as_ref().map_or(0, String::len);
             quoted.map_err(|why| {
-                format!("cannot put {path} into `{template}` for {{workdir}}: {why}")
+                format!("cannot replace {{workdir}} in `{template}` by {path}: {why}")
             })
         })
     }

@@ -68,8 +68,8 @@ impl BisectArguments {
         let names_tree = self.command.contains(TREE);
         let why = match (self.kernel, names_tree) {
             (false, false) => format!(
-                "cannot tell the commits' programs apart: the command does not name {TREE}, the \
-                 directory of a commit; for commits of Linux, add --kernel"
+                "cannot tell the commits' programs apart: the command has no {TREE} in it, which \
+                 stands for the directory of a commit; for commits of Linux, add --kernel"
             ),
             (true, true) => format!(
                 "cannot run {TREE} in a guest: commits are not checked out there; name a command \

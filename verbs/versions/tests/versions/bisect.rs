@@ -122,7 +122,7 @@ fn a_range_that_is_none_is_refused() {
     without[8] = "true".into();
     has(
         &bench.fails(2, without.as_slice()),
-        &["does not name {tree}", "--kernel"],
+        &["has no {tree} in it", "--kernel"],
     );
     let mut in_guest = bisect(&bench, "c0..c8");
     in_guest.drain(3..5);

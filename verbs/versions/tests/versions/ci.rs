@@ -305,7 +305,7 @@ fn what_cannot_be_compared_is_told_and_leaves_nothing() {
     has(&output(2, &["cat a"]), &["no command has {tree} in it"]);
     has(
         &output(2, &["cat a", &command]),
-        &["cat a does not name {tree}"],
+        &["cat a has no {tree} in it"],
     );
     has(
         &output(2, &["write"]),

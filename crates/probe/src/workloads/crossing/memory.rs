@@ -164,7 +164,7 @@ impl Crossing for MemoryPass {
             Ok(())
         } else {
             Err(failure::failed(
-                "cannot trust the pass over memory: the words are wrong; memory is broken",
+                "cannot trust the pass over memory: a buffer holds wrong values; memory is broken",
             ))
         }
     }
