@@ -43,8 +43,8 @@ pub struct Listing {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner {
     pub uid: u32,
-    /// Group of the new file. In a directory with set-group-id, this is the directory's
-    /// group.
+    /// Group. A file that is created in a directory with set-group-id gets the directory's
+    /// group instead.
     pub gid: u32,
 }
 
@@ -212,8 +212,8 @@ pub trait Source: Send + Sync {
         false
     }
 
-    /// Returns the user and group that the source runs as, in the source's numbers;
-    /// `None` if these are this machine's numbers or unknown.
+    /// Returns the numbers, at the source, of the user and group that it runs as. `None` if
+    /// users have the same numbers there as here, or if the user is unknown.
     fn user(&self) -> Option<Owner> {
         None
     }

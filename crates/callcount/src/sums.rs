@@ -1,4 +1,4 @@
-//! Turns the kernel's sums into a tally.
+//! Turns the sums that the BPF programs keep in the kernel into a tally of system calls.
 
 use std::collections::{HashMap, HashSet};
 

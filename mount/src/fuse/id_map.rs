@@ -44,8 +44,8 @@ pub(super) struct IdMap {
 }
 
 impl IdMap {
-    /// Maps the user of a source to the user of this process. `None` if the source has
-    /// this machine's numbers, or if the source's user is unknown.
+    /// Maps the user that a source runs as to the user of this process. `None` if users
+    /// have the same numbers at the source as here, or if the source's user is unknown.
     pub fn from_source(source: &dyn Source) -> Option<Self> {
         let there = source.user()?;
         let here = Owner {

@@ -15,8 +15,8 @@ pub fn inherited() -> Vec<Variable> {
         .collect()
 }
 
-/// The variables that can change what commands measure, with their values. Other variables are not
-/// recorded, since some hold secrets.
+/// The environment variables that can change the results of measured commands, with their values.
+/// Other variables are not recorded, since some hold secrets.
 pub fn that_change_measurements() -> BTreeMap<String, String> {
     let is_recorded = |name: &str| {
         ["LD_", "MALLOC_", "LC_"]

@@ -130,8 +130,8 @@ pub fn check_out(repository: &Path, hash: &str, directory: &Path) -> Result<(), 
 
 /// Makes a repository that borrows the objects of another repository, as `git clone --shared` does.
 /// A clone would start upload-pack, which refuses another user's repository unless safe.directory
-/// names its `.git`. Borrowing only reads objects, and git accepted the repository by the user's
-/// settings when it was opened.
+/// names its `.git`. Borrowing needs no such check: it only reads objects. When the repository was
+/// opened, git had already checked its owner against the user's settings.
 fn borrow(repository: &Path, directory: &Path) -> Result<(), String> {
     let format = git(repository, &["rev-parse", "--show-object-format"])?;
     let format = format!("--object-format={format}");

@@ -5,8 +5,8 @@ use toll_wire::SocketMode;
 use super::abi::{BUFFER_BYTES_MAX, QUEUE_MAX};
 use crate::buffer::page_bytes;
 
-/// Bytes in flight that keep a worker busy. With fewer, a system call and a copy would take long
-/// compared with a round through the queue.
+/// Bytes in flight that keep the driver's worker busy. It would be done with fewer bytes before
+/// this process has copied and queued more.
 const UNDER_WAY_BYTES: u32 = 512 << 10;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

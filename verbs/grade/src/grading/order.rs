@@ -118,8 +118,8 @@ fn orders(plan: &Plan, block: u32) -> Vec<Vec<usize>> {
     orders
 }
 
-/// Whether trials are in one order. The run may have been resumed between two of the trials, so
-/// also accepts first trials in one order and later trials in another.
+/// Whether trials ran in one of the orders. The run may have been resumed between two of the
+/// trials. So the first trials may also be in one order, and the others in another.
 fn may_be_of(trials: &[&TrialRecord], orders: &[Vec<usize>]) -> bool {
     let stands = |trial: &&TrialRecord, order: &[usize]| {
         order.get(trial.position as usize) == Some(&trial.treatment)

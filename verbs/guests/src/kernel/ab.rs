@@ -41,7 +41,7 @@ pub struct AbArguments {
     /// Kernel to compare; the same name again shows what differs by chance
     new: String,
     /// Work to run under both kernels: experiments by name, experiment files (*.toml), or commands
-    /// of the guest [default: most system calls]
+    /// of the guest [default: the experiment kernel, which makes most system calls]
     #[arg(value_name = "NAME|FILE|COMMAND")]
     items: Vec<String>,
     #[command(flatten)]

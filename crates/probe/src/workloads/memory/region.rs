@@ -30,8 +30,8 @@ pub struct Region {
 }
 
 impl Region {
-    /// Maps `length` bytes, and requests huge pages where the system gives none by default.
-    /// [`restrict_huge_pages`] prevents huge pages that the system gives by default.
+    /// Maps `length` bytes. Requests huge pages if `huge_pages` is `Madvise` or `Hugetlb`. If it is
+    /// `None`, [`restrict_huge_pages`] prevents those that the system gives by default.
     pub fn map(
         backing: Backing<'_>,
         length: usize,
