@@ -44,7 +44,9 @@ def toll(*arguments):
 def counted(seed, kernels, commands):
     """Returns toll's comparison of the first kernel or command with the others."""
     text = toll("count", "--json", "-r", str(SEEDS), "--seed", str(seed), "--kernel", ",".join(kernels), *commands)
-    return json.loads(text)
+    said = json.loads(text)
+    assert all(comparison["may_decide"] for comparison in said["comparisons"]), "more seeds are needed"
+    return said
 
 
 def counted_side_by_side(kernels, commands):
@@ -81,6 +83,11 @@ def planted(tree, path, function, directory):
     return name, time.monotonic() - begin
 
 
+def listed_in(comparison):
+    functions = comparison["functions"]
+    return functions["listed"] if functions else []
+
+
 class Tally:
     """Counts what toll listed for one planted cost."""
 
@@ -91,7 +98,7 @@ class Tally:
 
     def add(self, count, comparison):
         functions = comparison["functions"]
-        listed = functions["listed"] if functions else []
+        listed = listed_in(comparison)
         calls = [one["calls"] for one in count["functions"] if one["name"] == self.function]
         self.calls = calls[0] if calls else 0
         if listed and listed[0]["name"] == self.function:
@@ -138,7 +145,7 @@ def identical():
     empty, lists = 0, 0
     for seed, said in counted_side_by_side(["toll"], [COMMAND] * (len(places()) + 1)):
         lists += len(said["comparisons"])
-        empty += sum(comparison["functions"] is None for comparison in said["comparisons"])
+        empty += sum(not listed_in(comparison) for comparison in said["comparisons"])
         note(f"seed {seed}: {empty} of {lists} lists of identical kernels are empty")
     return empty, lists
 
@@ -167,7 +174,7 @@ def main():
     print(f"""# Which functions of a kernel differ
 
 `make bench-functions`: Linux {base['release']}, `{COMMAND}`, counted on both sides with each of {SEEDS} seeds of random
-numbers, which are others for each list. All lists are those of `toll count --json`.
+numbers, which differ from list to list. All lists are those of `toll count --json`.
 
 - A cost planted in one function ranks first: {verdict(first, tried)}.
 - Identical kernels yield no function: {verdict(empty, lists)}.

@@ -118,6 +118,9 @@ pub fn executed(bytes: &[u8], symbols: &Symbols, programs: &Programs) -> Result<
         *function = (function.0 + count, function.1 + calls);
     }
     sum.total = sum.user + sum.kernel;
+    if sum.total == 0 {
+        return Err("nothing was counted".into());
+    }
     let functions = functions.into_iter();
     let functions = functions.map(|(name, (instructions, calls))| FunctionCount {
         name,
@@ -215,8 +218,8 @@ impl CommandCount {
         self.spread <= AGREEMENT
     }
 
-    /// Instructions of each run, in total and by function.
-    fn lengths(&self) -> impl Iterator<Item = (f64, &BTreeMap<String, u64>)> {
+    /// Returns the instructions of each run.
+    fn totals_and_functions(&self) -> impl Iterator<Item = (f64, &BTreeMap<String, u64>)> {
         let totals = self.runs.iter().map(|run| run.total as f64);
         totals.zip(&self.by_function)
     }

@@ -90,8 +90,8 @@ impl Markup {
         let rows = table.rows.iter().map(|row| {
             let mut cells: Vec<String> = row.cells.iter().map(|cell| self.inline(cell)).collect();
             cells.resize(table.columns.len(), String::new());
-            let notes = || self.inline(&Inline::lines(notes(row).map(Inline::from)));
-            cells.extend(has_notes.then(notes));
+            let note = || self.inline(&Inline::lines(notes(row).map(Inline::from)));
+            cells.extend(has_notes.then(note));
             cells
         });
         match self {

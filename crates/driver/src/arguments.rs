@@ -92,7 +92,8 @@ pub struct GuestOptions {
 /// How to continue a run.
 #[derive(Debug, Clone, Default, Args)]
 pub struct ResumeOptions {
-    /// Continue an unfinished run, by default the last one; with other limits, also a complete run
+    /// Continue an unfinished run, by default the last one; with other limits, or with --why, also
+    /// a complete run
     #[arg(long, value_name = "RUN", num_args = 0..=1, default_missing_value = "",
           conflicts_with_all = names_of::<NewRun>())]
     pub resume: Option<String>,
@@ -167,7 +168,7 @@ mod tests {
 
     use super::*;
 
-    /// Everything else changes how a run is continued or shown.
+    /// Options that --resume refuses. All others change how a run is continued or shown.
     const OF_NEW_RUNS: [&str; 23] = [
         "items",
         "profile",

@@ -59,6 +59,11 @@ impl BaselineArguments {
         gate: &GateArguments,
         differences: &[Difference],
     ) -> anyhow::Result<()> {
+        if !gate.watches_ratios() && self.allow_different_work {
+            bail!(Failure::Usage(
+                "cannot use --allow-different-work: only --fail-on regression compares work".into()
+            ));
+        }
         if !gate.watches_ratios() || self.allow_different_work || differences.is_empty() {
             return Ok(());
         }

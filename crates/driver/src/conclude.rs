@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use anyhow::bail;
 use toll_core::claim::Run;
 use toll_core::claim::model::{Outcome, OverRuns, Verdict};
+use toll_core::run::StoredRun;
 use toll_core::spec::adhoc;
 use toll_document::{Document, Paint};
 use toll_host::store::exchange::RunDocument;
@@ -214,13 +215,13 @@ impl<'a> Conclusion<'a> {
     /// Says how to continue after a signal.
     fn how_to_go_on(&self) -> String {
         let why = self.arguments.explaining.why;
-        let last = self.runs.last().map(|run| &run.stored.run);
-        match (self.arguments.how_to_go_on, last) {
+        let last = self.runs.last().map(|run| &run.stored);
+        let is_to_explain = |stored: &&StoredRun| {
+            why && stored.run.status == RunStatus::Complete && stored.profiles.is_empty()
+        };
+        match (self.arguments.how_to_go_on, last.filter(is_to_explain)) {
             (Some(how), _) => how.to_owned(),
-            // The signal ended profiling.
-            (None, Some(run)) if why && run.status == RunStatus::Complete => {
-                format!("`toll why {}` explains the run", run.id)
-            }
+            (None, Some(stored)) => format!("`toll why {}` explains the run", stored.run.id),
             (None, _) if why => "`toll run --resume --why` continues it".to_owned(),
             (None, _) => "`toll run --resume` continues it".to_owned(),
         }

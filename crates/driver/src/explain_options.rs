@@ -34,8 +34,8 @@ fn why_never(experiment: &Experiment) -> Option<String> {
     let metric = &experiment.metric;
     if !is_explained(metric) {
         return Some(format!(
-            "it compares {metric} first, and only times are explained; leave out --metric, or name \
-             duration_ns first"
+            "it compares {metric} first, and only times are explained; name duration_ns first with \
+             --metric"
         ));
     }
     // An experiment without a plan is refused elsewhere.

@@ -276,12 +276,16 @@ fn resume(arguments: &RunArguments, store_path: &Path) -> anyhow::Result<ExitCod
         )));
     }
     consent::of_run(&mut store, &stored, arguments.resuming.run_foreign_commands)?;
-    let is_complete = stored.run.status == RunStatus::Complete && !arguments.limits.is_any_set();
-    let is_to_explain = arguments.explaining.why && stored.profiles.is_empty();
-    if is_complete && !is_to_explain {
+    let is_measured = stored.run.status == RunStatus::Complete && !arguments.limits.is_any_set();
+    let is_explained = !arguments.explaining.why || !stored.profiles.is_empty();
+    if is_measured && is_explained {
+        let more = if arguments.explaining.why {
+            format!("`toll why {id} --stored` shows why")
+        } else {
+            "give it more with --time-budget, --max-runs or --target-ci, or start a new one".into()
+        };
         bail!(Failure::Usage(format!(
-            "cannot resume run {id}: it is complete ({}); give it more with --time-budget, \
-             --max-runs or --target-ci, or start a new one",
+            "cannot resume run {id}: it is complete ({}); {more}",
             stored.run.stop_reason.unwrap_or_default()
         )));
     }
@@ -295,7 +299,7 @@ fn resume(arguments: &RunArguments, store_path: &Path) -> anyhow::Result<ExitCod
         store.reopen(id, &stored.experiment)?;
     }
     launch::clear_leftovers();
-    let ending = if is_complete {
+    let ending = if is_measured {
         Ending::Complete
     } else {
         let purpose = arguments.results.purpose(1, 1);

@@ -51,9 +51,9 @@ A guest has the command's program with its interpreter and libraries, the files 
 and those of --file and --tree. It has no network and no terminal, and its current directory has the
 same path as here and is empty.
 
-Runs of two commands are compared in pairs with the same seed. Each difference has an interval; all
-comparisons of a call, with their functions, are wrong in at most one call of 20. A function whose
-difference may be 0 is not listed; more runs find more functions.
+Runs of two commands are compared in pairs with the same seed. In at most one call of 20, a
+difference or a function is shown that chance alone explains. A function whose difference may be 0 is
+not listed; more runs find more functions.
 
 Functions have the names of symbols in the kernel, programs and libraries. Those of the command's
 own program have [program] after their name. A stripped program has only the functions that it
@@ -102,7 +102,8 @@ pub struct CountArguments {
     ignore_failure: bool,
     /// Show the functions with the most instructions; with several commands or kernels, show the
     /// functions that differ from the first, and how much of the difference they explain
-    #[arg(long, value_name = "function", value_parser = ["function"])]
+    #[arg(long, value_name = "function", value_parser = ["function"],
+          conflicts_with_all = ["json", "format"])]
     by: Option<String>,
     /// Show all functions, not only the first 20
     #[arg(long, requires = "by")]

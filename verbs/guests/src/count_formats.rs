@@ -12,9 +12,13 @@ pub fn markdown(counts: &[CommandCount], comparisons: &[CountComparison]) -> Str
     let columns: Vec<Column> = std::iter::once(Column::words("command"))
         .chain(names.map(Column::numbers))
         .collect();
-    let ratio = |index: usize| {
+    let ratio_of = |index: usize| {
         let found = comparisons.iter().find(|one| one.count == index);
-        found.map_or_else(|| "1".to_owned(), |one| ratio(&one.ratio))
+        match found {
+            None => "1".to_owned(),
+            Some(one) if one.may_decide => ratio(&one.ratio),
+            Some(one) => format!("{:.4}, too few runs to decide", one.ratio.value),
+        }
     };
     let row = |(index, label): (usize, String)| {
         let one = &counts[index];
@@ -22,7 +26,7 @@ pub fn markdown(counts: &[CommandCount], comparisons: &[CountComparison]) -> Str
         let faults = one.minor_faults + one.major_faults;
         let numbers = [sum.total, sum.user, sum.kernel, faults];
         let numbers = numbers.map(|number| number.to_string());
-        let numbers = numbers.into_iter().chain([ratio(index)]);
+        let numbers = numbers.into_iter().chain([ratio_of(index)]);
         Row::new(std::iter::once(Inline::code(&label)).chain(numbers.map(Inline::from)))
     };
     let rows = labels(counts).into_iter().enumerate().map(row);
@@ -67,12 +71,12 @@ mod tests {
     use super::*;
     use toll_core::count::{CountedRun, Executed, Pairs};
 
-    fn counts() -> [CommandCount; 2] {
+    fn counts(runs: usize) -> [CommandCount; 2] {
         let count = |command: &str, totals: [u64; 2]| {
-            let run = |total| CountedRun {
+            let run = |total: &u64| CountedRun {
                 executed: Executed {
                     instructions: Instructions {
-                        total,
+                        total: *total,
                         user: total - 10,
                         kernel: 10,
                     },
@@ -81,7 +85,8 @@ mod tests {
                 minor_faults: 3,
                 ..CountedRun::default()
             };
-            CommandCount::new(command.into(), "toll".into(), &totals.map(run))
+            let runs: Vec<CountedRun> = totals.iter().cycle().take(runs).map(run).collect();
+            CommandCount::new(command.into(), "toll".into(), &runs)
         };
         [
             count("cat a|b", [1000, 1000]),
@@ -91,7 +96,7 @@ mod tests {
 
     #[test]
     fn each_format_has_all_commands_and_nothing_that_a_terminal_obeys() {
-        let counts = counts();
+        let counts = counts(6);
         let comparisons = Pairs::new(2, 1).compare(&counts);
         insta::assert_snapshot!(markdown(&counts, &comparisons), @r#"
         | command | instructions | user | kernel | page faults | ratio |
@@ -99,6 +104,12 @@ mod tests {
         | `cat a\|b` | 1000 | 990 | 10 | 3 | 1 |
         | `cat�c` | 2000 | 1990 | 10 | 3 | 2.0020 \[2.0000, 2.0040\] |
         "#);
+        let few = self::counts(5);
+        let few = markdown(&few, &Pairs::new(2, 1).compare(&few));
+        assert!(
+            few.ends_with("3 | 2.0020, too few runs to decide |\n"),
+            "{few}"
+        );
         let json = |value: Value| serde_json::to_string_pretty(&value).unwrap();
         insta::assert_snapshot!(json(github_action_benchmark(&counts)), @r#"
         [

@@ -157,9 +157,7 @@ fn too_few_runs(count: &CommandCount, needed: usize) -> String {
 fn explained(one: &FunctionDifferences) -> String {
     let [whole, ..] = instructions(&one.difference);
     if one.listed.is_empty() {
-        return format!(
-            "no function differs more than it varies between runs; the total difference is {whole}"
-        );
+        return format!("each function's difference may be 0; the total difference is {whole}");
     }
     let [rest, ..] = instructions(&one.rest);
     let share = format::percent(one.explained);

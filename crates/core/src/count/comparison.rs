@@ -21,7 +21,7 @@ pub struct CountComparison {
     pub ratio: Estimate,
     /// Whether there are enough runs for the interval.
     pub may_decide: bool,
-    /// Functions that account for the difference; absent if there are too few runs, or if the
+    /// Functions that account for the difference; `None` if there are too few runs, or if the
     /// difference may be 0.
     pub functions: Option<FunctionDifferences>,
 }
@@ -84,7 +84,8 @@ fn compare(
     [count, reference]: [usize; 2],
     confidence: f64,
 ) -> CountComparison {
-    let runs = counts[count].lengths().zip(counts[reference].lengths());
+    let [runs, others] = [count, reference].map(|side| counts[side].totals_and_functions());
+    let runs = runs.zip(others);
     let (logs, blocks): (Vec<f64>, Vec<Block>) = runs
         .map(|(one, other)| ((one.0 / other.0).ln(), Block::new(one, other)))
         .unzip();

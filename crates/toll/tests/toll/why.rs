@@ -1,7 +1,10 @@
 //! `toll why`: why one command takes longer than another.
 
+use rustix::process::Signal;
 use serde_json::Value;
-use toll_testing::{Bench, TOLL, has, has_program, is_root, lacks, list, skip, source_tree, texts};
+use toll_testing::{
+    Bench, Running, TOLL, has, has_program, is_root, lacks, list, skip, source_tree, texts,
+};
 
 /// Prepares a bench with a program whose delays are known; `None`, with a skip line, if the program
 /// cannot be built or nothing can be profiled here.
@@ -184,6 +187,29 @@ fn system_calls_of_workloads_are_those_of_the_timed_region() {
     is_exactly(&counts["calls.clock_gettime"], 1000.0);
     let calls = counts.keys().filter(|name| name.starts_with("calls."));
     assert_eq!(calls.count(), 1, "{counts:#?}");
+}
+
+#[test]
+fn a_signal_during_profiling_names_the_command_that_explains_the_run() {
+    let bench = Bench::new();
+    let work = "echo >>log; sleep 0.05";
+    let said = std::fs::File::create(bench.path("said")).unwrap();
+    let mut command = bench.spawnable(&format!(
+        "run --no-html --why -r 2 '{work}' '{work}; sleep 0.01'"
+    ));
+    let mut running = Running(command.stderr(said).spawn().expect("toll starts"));
+    let trials = 2 * 3;
+    running.until("a profile began", || {
+        std::fs::read_to_string(bench.path("log")).is_ok_and(|log| log.lines().count() > trials)
+    });
+    running.send(Signal::INT);
+    assert_eq!(running.end().code(), Some(130));
+    has(&bench.read("said"), &["`toll why 1` explains the run"]);
+    bench.ok("why 1");
+    has(
+        &bench.fails(2, "run --resume 1 --why"),
+        &["it is complete", "`toll why 1 --stored` shows why"],
+    );
 }
 
 #[test]

@@ -133,9 +133,12 @@ fn a_job_explains_what_an_earlier_one_left_unexplained() {
     let submission = bench.read("toll-fleet/submission.json");
     let with_why = submission.replace("\"-r\",", "\"--why\", \"-r\",");
     bench.write("toll-fleet/submission.json", &with_why);
+    let trials = list(&document(&bench, "a")["trials"]).len();
     for _ in 0..2 {
         bench.ok(work);
-        assert_eq!(list(&document(&bench, "a")["profiles"]).len(), 1);
+        let explained = document(&bench, "a");
+        assert_eq!(list(&explained["profiles"]).len(), 1);
+        assert_eq!(list(&explained["trials"]).len(), trials);
     }
 }
 

@@ -111,7 +111,7 @@ impl PricesArguments {
         match &price.group {
             _ if self.rows.contains(&price.name) => true,
             Some(group) => !self.names_some() || self.groups.contains(group),
-            None => self.all && !self.names_some(),
+            None => self.all,
         }
     }
 }
