@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use anyhow::{bail, ensure};
 use clap::Args;
 use toll_core::claim::Run;
+use toll_core::run::StoredRun;
 use toll_core::spec::Experiment;
 use toll_driver::RunArguments;
 use toll_driver::failure;
@@ -79,15 +80,15 @@ fn measure(
         Some(run) if is_done(&run, &arguments) => Ok(ExitCode::SUCCESS),
         Some(run) => {
             arguments.resuming.run_foreign_commands = is_submitted(&run, &arguments)?;
-            arguments.resuming.resume = Some(run.stored.run.id.to_string());
+            arguments.resuming.resume = Some(run.run.id.to_string());
             toll_driver::run(&arguments, &path)
         }
         None => toll_driver::run(&arguments, &path),
     };
-    if let Some(Run {
-        stored, analysis, ..
-    }) = last_run(&path)?
-    {
+    if let Some(stored) = last_run(&path)? {
+        let Run {
+            stored, analysis, ..
+        } = stored.into();
         let text = output::json_text(&RunDocument::new(stored, analysis))?;
         output::write_file(&directory.document(node, &planned.name), text.as_bytes())?;
     }
@@ -95,30 +96,30 @@ fn measure(
 }
 
 /// Whether a run is complete and, with `--why`, explained.
-fn is_done(run: &Run, arguments: &RunArguments) -> bool {
-    let is_explained = !run.stored.profiles.is_empty() || !arguments.explaining.why;
-    run.stored.run.status == RunStatus::Complete && is_explained
+fn is_done(stored: &StoredRun, arguments: &RunArguments) -> bool {
+    let is_explained = !stored.profiles.is_empty() || !arguments.explaining.why;
+    stored.run.status == RunStatus::Complete && is_explained
 }
 
 /// Whether a run has the submitted experiment. If so, it runs only commands of the submission.
-fn is_submitted(run: &Run, arguments: &RunArguments) -> anyhow::Result<bool> {
+fn is_submitted(run: &StoredRun, arguments: &RunArguments) -> anyhow::Result<bool> {
     let submitted = toll_driver::select(arguments)?;
     Ok(submitted.first().is_some_and(|submitted| {
         let stored = Experiment {
             // The share of a time budget depends on when the experiment began.
             run: submitted.run,
-            ..run.stored.experiment.clone()
+            ..run.experiment.clone()
         };
         stored == *submitted
     }))
 }
 
-fn last_run(store: &Path) -> anyhow::Result<Option<Run>> {
+fn last_run(store: &Path) -> anyhow::Result<Option<StoredRun>> {
     let Some(store) = stores::read_if_any(store)? else {
         return Ok(None);
     };
     match store.runs()?.last() {
-        Some((run, _)) => Ok(Some(stores::load_run(&store, &run.id.to_string())?)),
+        Some((run, _)) => Ok(Some(store.load(run.id)?)),
         None => Ok(None),
     }
 }
